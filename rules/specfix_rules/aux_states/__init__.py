@@ -1,0 +1,1 @@
+"""Auxiliary hidden states."""

@@ -1,0 +1,45 @@
+"""AUX001: the draft does not say which layers of the target it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from specfix.checker import Finding, Repair, rule
+from specfix.deployment import Draft
+from specfix.engines import Engine
+from specfix.facts.aux import AuxPlan
+
+KEY = "eagle_aux_hidden_state_layer_ids"
+
+
+@rule(
+    "AUX001",
+    "aux-ids-not-read",
+    severity="note",
+    evidence=["vllm-project/vllm#50170", "vllm-project/vllm#25961"],
+)
+def aux_ids_missing(draft: Draft, engine: Engine, aux_plan: AuxPlan) -> Iterator[Finding]:
+    """The engine guesses the layers whose hidden states the draft reads."""
+    if aux_plan.place is not None:
+        return
+    guess = list(aux_plan.ids)
+    if not aux_plan.ignored:
+        yield Finding(
+            f"The draft names no aux layers, so {engine} takes {guess}. That is right for a head that was trained with "
+            "EAGLE3's default layers, and for no other.",
+            draft.at(KEY),
+            "silent",
+            repair=Repair("manual", f"if the trainer used other layers, write them as {KEY}", ("draft_config",)),
+        )
+        return
+    for place in aux_plan.ignored:
+        stated = draft.aux_places()[place]
+        yield Finding(
+            f"The draft names its aux layers in {place} ({list(stated.ids)}), where {engine} does not look: it takes "
+            f"{guess} instead, and drafts from other layers than the head was trained on.",
+            draft.config.at(stated.pointer),
+            "silent",
+            "likely",  # how much acceptance the wrong layers cost is not in any config
+            repair=Repair("unsafe", f"write the same ids as {KEY} at the top level", ("draft_config",)),
+            severity="warning",
+        )

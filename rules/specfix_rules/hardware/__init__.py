@@ -1,0 +1,1 @@
+"""Hardware, Triton and attention backends."""

@@ -1,0 +1,90 @@
+"""POS001: the draft cannot follow the sequences that it will be fed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from specfix.checker import Finding, Phase, Repair, rule
+from specfix.deployment import Draft, Serving, Target
+from specfix.engines import Engine
+from specfix.errors import MissingFact
+from specfix.facts.lengths import raises_positions, size_only
+from specfix.facts.positions import Shortfall
+
+KEY = "max_position_embeddings"
+
+
+@rule(
+    "POS001",
+    "draft-position-table",
+    severity="error",
+    evidence=["vllm-project/vllm#48894", "vllm-project/vllm#49343", "vllm-project/vllm#57941"],
+)
+def draft_position_table(
+    target: Target,
+    draft: Draft,
+    serving: Serving,
+    engine: Engine,
+    method: str,
+    served_length: int,
+    shortfalls: tuple[Shortfall | None, ...],
+) -> Iterator[Finding]:
+    """The draft's positions end before the sequences that it will be fed."""
+    failures = [short for short in shortfalls if short is not None and short.kind != "shortens"]
+    if not failures:
+        return
+    if len(failures) < len(shortfalls):
+        raise MissingFact(f"which model runner {engine} chooses")
+    lifted = raises_positions(draft, method, engine)
+    told = [consequence(short, serving.enforce_eager, lifted, engine) for short in failures]
+    asked = target.at(KEY) if serving.max_model_len is None else serving.at("max_model_len")
+    message = (
+        f"The draft has {draft.number(KEY)} positions ({KEY}), and sequences of up to {served_length} tokens are served. "
+        + " Or, ".join(text for _, text in told)
+    )
+    yield Finding(
+        message,
+        draft.at(KEY),
+        told[0][0],
+        "certain" if len(told) == 1 else "likely",
+        related=(asked,),
+        repair=repair(draft, served_length),
+    )
+
+
+def consequence(short: Shortfall, eager: bool, lifted: bool, engine: Engine) -> tuple[Phase, str]:
+    """Phase and words of what the runner does past the limit."""
+    runner = f"{engine}'s {short.runner} runner"
+    if short.kind == "stops":
+        although = " (raising the table, as this release does, does not raise that limit)" if lifted else ""
+        return "silent", (
+            f"Once the longest sequence of a batch nears {short.limit} tokens, {runner} stops drafting for the whole batch"
+            f"{although}: nothing more is accepted, and no log line says so."
+        )
+    if eager:
+        return "silent", (
+            f"Past {short.limit} tokens {runner} reads rows that are not in the rotary table: the drafts are garbage, "
+            "next to nothing is accepted, and no log line says so."
+        )
+    return "runtime", (
+        f"Past {short.limit} tokens {runner} indexes rows that are not in the rotary table: the compiled draft fails "
+        "with a device-side assert and the engine dies."
+    )
+
+
+def repair(draft: Draft, served_length: int) -> Repair:
+    """More rows where max_position_embeddings only sizes the table; else a shorter context, which is for the user to say."""
+    if size_only(draft):
+        return Repair(
+            "safe",
+            f"set {KEY} to {served_length} in the draft's config.json; the weights stay as they are",
+            ("draft_config",),
+            (("draft_config", f"/{KEY}", served_length),),
+        )
+    types = ", ".join(sorted({rope.rope_type for rope in draft.ropes}))
+    return Repair(
+        "manual",
+        f"lower --max-model-len, or take a draft trained for {served_length} positions: with rope_type {types} the "
+        f"frequencies depend on the length, so {KEY} cannot simply be raised",
+        ("engine_args",),
+    )

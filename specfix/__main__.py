@@ -1,0 +1,7 @@
+"""``python -m specfix``."""
+
+import sys
+
+from specfix.cli import main
+
+sys.exit(main())

@@ -1,0 +1,45 @@
+"""What a rule says: a finding and how it could be repaired."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from specfix.deployment.location import Location
+
+Severity = Literal["error", "warning", "note"]
+Phase = Literal["config", "load", "warmup", "runtime", "silent"]
+Confidence = Literal["certain", "likely"]
+Safety = Literal["safe", "unsafe", "manual"]
+Surface = Literal["draft_config", "target_config", "engine_args", "speculative_config", "env", "shim"]
+
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")  # worst first
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """How a finding can be mended. ``safety``: safe cannot make anything worse; unsafe changes numerics or
+    needs a run to confirm; manual is told, not done. ``changes`` maps a surface to {JSON pointer or flag: value}."""
+
+    safety: Safety
+    summary: str
+    surfaces: tuple[Surface, ...] = ()
+    changes: tuple[tuple[Surface, str, object], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One problem, in plain words with both values.
+
+    ``phase`` is the moment at which the user would meet it: config and load (the server refuses to start), warmup
+    (it dies before it is ready), runtime (it dies or answers with errors while it serves), silent (it serves, and
+    the output is wrong or nothing is accepted). ``severity`` overrides the rule's own where it is given.
+    """
+
+    message: str
+    location: Location
+    phase: Phase
+    confidence: Confidence = "certain"
+    related: tuple[Location, ...] = ()
+    repair: Repair | None = None
+    severity: Severity | None = None

@@ -1,0 +1,124 @@
+"""Run rules over facts: each fact computed once, a missing one skips, a crash is a finding."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from specfix.checker.finding import SEVERITIES, Finding, Location
+from specfix.checker.report import Report, Reported, Skipped
+from specfix.checker.rule import Rule
+from specfix.deployment import Deployment
+from specfix.engines import Engine
+from specfix.errors import CannotCheck, MissingFact, NotApplicable
+
+Provider = Callable[..., Any]
+
+
+class Facts:
+    """Facts by name, as pytest's fixtures: given ones, and derived ones computed from them on first use."""
+
+    def __init__(self, given: Mapping[str, Any], providers: Mapping[str, Provider]) -> None:
+        self._values: dict[str, Any] = dict(given)
+        self._providers = providers
+
+    def __getitem__(self, name: str) -> Any:
+        """Raises MissingFact or NotApplicable, the same one each time, where the fact is not to be had."""
+        if name not in self._values:
+            provider = self._providers[name]
+            try:
+                self._values[name] = provider(**self.arguments(provider))
+            except (MissingFact, NotApplicable) as absent:
+                self._values[name] = absent
+        value = self._values[name]
+        if isinstance(value, (MissingFact, NotApplicable)):
+            raise value
+        return value
+
+    def arguments(self, function: Callable[..., Any]) -> dict[str, Any]:
+        """The facts that ``function``'s parameters name."""
+        return {name: self[name] for name in parameters(function)}
+
+
+def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Names of a plain function's parameters, without the cost of inspect.signature."""
+    code = inspect.unwrap(function).__code__
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+def run(
+    deployment: Deployment,
+    engine: Engine,
+    rules: Sequence[Rule],
+    providers: Mapping[str, Provider],
+    *,
+    select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+) -> Report:
+    """Run ``rules`` (those whose code starts with a prefix in ``select``, if any, and with none in ``ignore``).
+
+    A rule that another one requires is run before it, and counts for that even where it is ignored.
+    """
+    facts = Facts(deployment.facts() | {"engine": engine, "deployment": deployment}, providers)
+    by_code = {rule.code: rule for rule in rules}
+    outcomes: dict[str, list[Reported]] = {}
+    skipped: dict[str, Skipped] = {}
+
+    def visit(rule: Rule) -> None:
+        if rule.code in outcomes:
+            return
+        outcomes[rule.code] = []
+        for code in rule.requires:
+            if code in by_code:
+                visit(by_code[code])
+        if any(found.severity == "error" for code in rule.requires for found in outcomes.get(code, ())):
+            return
+        try:
+            for finding in rule(**facts.arguments(rule.predicate)):
+                outcomes[rule.code].append(reported(rule, finding))
+        except NotApplicable:
+            pass
+        except MissingFact as missing:
+            skipped[rule.code] = Skipped(rule.code, str(missing))
+        except Exception as crash:  # a rule's bug must not hide what the others found
+            outcomes[rule.code].append(crashed(rule, crash))
+
+    for rule in rules:
+        visit(rule)
+    wanted = {rule.code for rule in rules if chosen(rule.code, select, ignore)}
+    findings = sorted((found for code in wanted for found in outcomes[code]), key=order)
+    return Report(
+        deployment, engine, tuple(findings), tuple(skipped[code] for code in sorted(wanted & skipped.keys()))
+    )
+
+
+def chosen(code: str, select: Iterable[str], ignore: Iterable[str]) -> bool:
+    """Whether ``code`` is asked for; an empty ``select`` asks for all."""
+    selected = tuple(select)
+    return (not selected or code.startswith(selected)) and not code.startswith(tuple(ignore))
+
+
+def check_codes(codes: Iterable[str], rules: Sequence[Rule]) -> None:
+    """Raise CannotCheck for a code or prefix that no rule bears."""
+    for code in codes:
+        if not any(rule.code.startswith(code) for rule in rules):
+            raise CannotCheck(f"no rule's code starts with {code!r}; `specfix rules` lists them")
+
+
+def reported(rule: Rule, finding: Finding) -> Reported:
+    """The finding with its rule's name, severity and evidence."""
+    return Reported(rule.code, rule.name, finding.severity or rule.severity, finding, rule.evidence)
+
+
+def crashed(rule: Rule, crash: Exception) -> Reported:
+    """INT001: the rule itself failed."""
+    message = f"the rule {rule.code} failed: {type(crash).__name__}: {crash}. This is a bug of specfix or of a plugin."
+    finding = Finding(message, Location(rule.predicate.__module__), "config", "certain")
+    return Reported("INT001", "rule-crashed", "warning", finding, ())
+
+
+def order(found: Reported) -> tuple[int, str, str, str]:
+    """Worst first, then by code and place."""
+    place = found.finding.location
+    return SEVERITIES.index(found.severity), found.code, place.file, place.pointer

@@ -1,0 +1,39 @@
+"""What the user wants to run, as typed facts. Knows no rule and no engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from specfix.deployment.hardware import Hardware
+from specfix.deployment.location import Location
+from specfix.deployment.model import Draft, Model, Target
+from specfix.deployment.serving import Serving
+
+__all__ = ["Deployment", "Draft", "Hardware", "Location", "Model", "Serving", "Target"]
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """One deployment: target, draft (None for methods that have no draft model), serving options, hardware.
+
+    For MTP without a draft argument the draft is a view on the target's own files. ``hardware`` is None where it is
+    not known. ``assumptions`` are the facts that the user did not give, in words, for the report's first line.
+    """
+
+    target: Target
+    draft: Draft | None
+    serving: Serving
+    hardware: Hardware | None
+    assumptions: tuple[str, ...] = ()
+
+    def facts(self) -> dict[str, Any]:
+        """The given facts by the names that rules ask for; an absent one is the exception that says so."""
+        from specfix.errors import MissingFact, NotApplicable
+
+        return {
+            "target": self.target,
+            "draft": self.draft or NotApplicable("no draft model"),
+            "serving": self.serving,
+            "hardware": self.hardware or MissingFact("the hardware that will serve"),
+        }

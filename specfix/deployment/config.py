@@ -1,0 +1,71 @@
+"""One JSON file of a model, with the place of each value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from specfix.deployment.location import Location
+
+# where composite configs (vision, audio, omni) keep the language model's own keys, outermost first
+TEXT_KEYS = ("thinker_config", "text_config", "llm_config")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A parsed JSON object and where it came from.
+
+    ``values`` is the object itself, unchanged; ``file`` is a path, or ``org/name:config.json`` on the Hub; ``text`` is
+    the file's text, kept for line numbers and for what the report shows around an offending line.
+    """
+
+    values: Mapping[str, Any]
+    file: str
+    text: str = field(repr=False, default="")
+
+    def levels(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """(JSON pointer, object) of the language model's config and of what encloses it, innermost first.
+
+        Two formats of drafts wrap a config as well: speculators, whose ``transformer_layer_config`` is the base of what
+        the engine reads, and vLLM's EAGLE, whose ``model`` gives what the config itself does not.
+        """
+        if self.values.get("model_type") == "eagle" and isinstance(self.values.get("model"), dict):
+            yield from (("", self.values), ("/model", self.values["model"]))
+            return
+        found: list[tuple[str, Mapping[str, Any]]] = [("", self.values)]
+        inner = (*TEXT_KEYS, "transformer_layer_config") if self.is_speculators else TEXT_KEYS
+        for key in inner:
+            pointer, level = found[-1]
+            if isinstance(level.get(key), dict):
+                found.append((f"{pointer}/{key}", level[key]))
+        yield from reversed(found)
+
+    @property
+    def is_speculators(self) -> bool:
+        """Whether this is a config of the speculators library."""
+        return self.values.get("speculators_model_type") is not None
+
+    def find(self, *keys: str) -> tuple[str, Any] | None:
+        """(pointer, value) of the first of ``keys`` that is present and not null, innermost level first."""
+        for pointer, level in self.levels():
+            for key in keys:
+                if level.get(key) is not None:
+                    return f"{pointer}/{escape(key)}", level[key]
+        return None
+
+    def value(self, *keys: str) -> Any:
+        """The value that :meth:`find` finds, or None."""
+        found = self.find(*keys)
+        return found[1] if found else None
+
+    def at(self, pointer: str) -> Location:
+        """Location of a JSON pointer; its line is looked up in the text, and is None where the key is absent."""
+        from specfix.deployment.json_text import line_of
+
+        return Location(self.file, pointer, line_of(self.text, pointer))
+
+
+def escape(key: str) -> str:
+    """``key`` as a part of a JSON pointer."""
+    return key.replace("~", "~0").replace("/", "~1")

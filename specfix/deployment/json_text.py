@@ -1,0 +1,162 @@
+"""JSON from strangers: read within bounds, and find the line of a value again."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, NoReturn
+
+from specfix.errors import CannotCheck
+
+# Bytes that a file of each kind may have; real ones need a small part of it.
+CONFIG_LIMIT = 16 * 2**20
+INDEX_LIMIT = 64 * 2**20
+TOKENIZER_LIMIT = 32 * 2**20
+
+DEPTH_LIMIT = 100  # nesting; real configs stay under ten, and every later reader may recurse
+DIGITS_LIMIT = 400  # of an integer; a float ends at 309
+
+BLANK = re.compile(r"[ \t\r\n]*")
+
+
+def read_json_object(
+    source: Path | bytes, name: str, limit: int = CONFIG_LIMIT
+) -> tuple[dict[str, Any], str]:
+    """The JSON object in a file or in bytes, and its text. ``name`` is what messages call it.
+
+    As in Python's own reader, which engines use, a BOM, NaN and Infinity are taken, and of a repeated key the last
+    value counts. Raises CannotCheck for whatever is no such object, is larger than ``limit`` or is nested too deep.
+    """
+    data = read_bytes(source, name, limit) if isinstance(source, Path) else source
+    if len(data) > limit:
+        raise CannotCheck(f"{name} is larger than {limit:,} bytes, more than such a file ever needs")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise CannotCheck(f"{name}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8 text") from None
+    return parse_object(text, name), text
+
+
+def read_bytes(path: Path, name: str, limit: int) -> bytes:
+    """At most ``limit`` + 1 bytes of a regular file. Raises CannotCheck for what cannot be read."""
+    try:
+        if not path.is_file():  # a pipe or a device would block or never end
+            raise CannotCheck(f"{name} {'is not a regular file' if path.exists() else 'does not exist'}")
+        with path.open("rb") as file:
+            return file.read(limit + 1)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise CannotCheck(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def parse_object(text: str, name: str) -> dict[str, Any]:
+    """``text`` as a JSON object. Raises CannotCheck."""
+
+    def integer(digits: str) -> int:
+        # Python turns long numbers into integers in quadratic time, or refuses them with a message of its own
+        if len(digits) > DIGITS_LIMIT:
+            raise CannotCheck(f"{name} holds an integer of {len(digits):,} digits ({digits[:20]}…)")
+        return int(digits)
+
+    too_deep = f"{name} is nested more than {DEPTH_LIMIT} levels deep"
+    try:
+        values = json.loads(text, parse_int=integer)
+    except json.JSONDecodeError as error:
+        raise CannotCheck(
+            f"{name}, line {error.lineno} column {error.colno}: not valid JSON ({error.msg})"
+        ) from None
+    except RecursionError:
+        raise CannotCheck(too_deep) from None
+    if not isinstance(values, dict):
+        raise CannotCheck(f"{name} holds {show(values)} where a JSON object is expected")
+    if depth_exceeds(values, DEPTH_LIMIT):
+        raise CannotCheck(too_deep)
+    if "\\ud" in text.lower():
+        refuse_surrogates(values, name)
+    return values
+
+
+def depth_exceeds(value: Any, limit: int) -> bool:
+    """Whether objects and arrays are nested more than ``limit`` levels deep."""
+    level = [value]
+    for _ in range(limit):
+        level = [
+            child
+            for parent in level
+            for child in (parent.values() if isinstance(parent, dict) else parent)
+            if isinstance(child, (dict, list))
+        ]
+        if not level:
+            return False
+    return True
+
+
+def refuse_surrogates(values: dict[str, Any], name: str) -> None:
+    """Raise CannotCheck where a string holds half of a surrogate pair: no file and no terminal can take it."""
+    try:
+        json.dumps(values, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = ord(error.object[error.start])
+        raise CannotCheck(f"{name} holds \\u{half:04x}, half of a surrogate pair, which is no character") from None
+
+
+def show(value: Any, limit: int = 60) -> str:
+    """``value`` as a message quotes it: JSON on one line in plain ASCII, shortened."""
+    text = json.dumps(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def wrong_value(file: str, text: str, pointer: str, value: Any, expected: str) -> NoReturn:
+    """Raise CannotCheck for a value of another type than the engine can use."""
+    line = line_of(text, pointer)
+    where = file if line is None else f"{file}, line {line}"
+    raise CannotCheck(f"{where}: {pointer} is {show(value)}, not {expected}")
+
+
+def line_of(text: str, pointer: str) -> int | None:
+    """The line, from 1, on which the value of an RFC 6901 pointer begins; None where there is no such value."""
+    start = offset_of(text, pointer)
+    return None if start is None else text.count("\n", 0, start) + 1
+
+
+def offset_of(text: str, pointer: str) -> int | None:
+    """Where in ``text`` the value of ``pointer`` begins. Values on the way are skipped by Python's own C scanner."""
+    try:
+        start = skip_blanks(text, 0)
+        for part in pointer.split("/")[1:]:
+            found = child_offset(text, start, part.replace("~1", "/").replace("~0", "~"))
+            if found is None:
+                return None
+            start = found
+        return start
+    except (ValueError, IndexError, RecursionError):
+        return None  # not the text that was parsed
+
+
+def child_offset(text: str, start: int, name: str) -> int | None:
+    """Where the value of key or index ``name`` begins in the object or array at ``start``: the last of equal keys."""
+    opening = text[start]
+    if opening not in "{[":
+        return None
+    decode = json.JSONDecoder(parse_int=len).raw_decode  # the numbers themselves do not matter
+    position, index, found = skip_blanks(text, start + 1), 0, None
+    while text[position] not in "}]":
+        key = str(index)
+        if opening == "{":
+            key, position = decode(text, position)
+            position = skip_blanks(text, skip_blanks(text, position) + 1)  # past the colon
+        if key == name:
+            found = position
+        _, position = decode(text, position)
+        position = skip_blanks(text, position)
+        if text[position] == ",":
+            position = skip_blanks(text, position + 1)
+        index += 1
+    return found
+
+
+def skip_blanks(text: str, position: int) -> int:
+    """The first position from ``position`` on that is no white space."""
+    match = BLANK.match(text, position)
+    return match.end() if match else position

@@ -1,0 +1,91 @@
+"""How many positions are served, and how many the draft can follow, each by the release's own formula.
+
+Sources: ``_get_and_verify_max_len`` (vllm/config/model.py), ``_maybe_override_draft_max_position_embeddings``
+(vllm/config/speculative.py), ``get_rope`` (vllm/model_executor/layers/rotary_embedding).
+"""
+
+from __future__ import annotations
+
+from specfix.deployment import Draft, Model, Serving, Target
+from specfix.engines import Engine
+from specfix.errors import MissingFact, known
+
+# RoPE types for which max_position_embeddings only sizes the table, so that raising it leaves every frequency as it is.
+# yarn and deepseek size the table from original_max_position_embeddings; dynamic and longrope derive frequencies from it.
+SIZE_ONLY_ROPE_TYPES = frozenset({"default", "linear", "llama3", "ntk", "proportional"})
+
+
+def served_length(target: Target, serving: Serving, engine: Engine) -> int:
+    """Tokens that a request may have, prompt and answer together: --max-model-len, else the target's derived length."""
+    if serving.max_model_len is not None:
+        return serving.max_model_len
+    return derived_length(target, engine)
+
+
+def draft_length(draft: Draft, served_length: int, engine: Engine) -> int:
+    """The draft's derived max_model_len, which is never more than what is served."""
+    return min(derived_length(draft, engine), served_length)
+
+
+def draft_rows(draft: Draft, served_length: int, method: str, engine: Engine) -> int:
+    """Rows of the smallest rotary table of the draft, after what the release's config stage raises."""
+    positions = draft.integer("max_position_embeddings")
+    if positions < served_length and raises_positions(draft, method, engine):
+        positions = served_length
+    return min(table_rows(draft, positions, engine))
+
+
+def raises_positions(draft: Draft, method: str, engine: Engine) -> bool:
+    """Whether the release raises this draft's max_position_embeddings to the served length by itself."""
+    methods = known(engine.lengths.raised_methods, f"whether {engine} raises a draft's max_position_embeddings")
+    types = engine.lengths.raised_rope_types
+    return method in methods and (types is None or all(rope.rope_type in types for rope in draft.ropes))
+
+
+def size_only(model: Model) -> bool:
+    """Whether raising max_position_embeddings merely adds rows to each rotary table of ``model``."""
+    return all(rope.rope_type in SIZE_ONLY_ROPE_TYPES for rope in model.ropes)
+
+
+def derived_length(model: Model, engine: Engine) -> int:
+    """max_model_len as the release derives it from a config, when nobody gives one."""
+    facts = engine.lengths
+    keys = known(facts.keys, f"the keys from which {engine} derives a length")
+    stated = [length for key in keys if (length := model.number(key)) is not None]
+    if not stated:
+        raise MissingFact(f"{keys[0]} in {model.config.file}")
+    length = min(stated)
+    unscaled_models = known(facts.unscaled_model_types, f"the model types that {engine} does not scale")
+    if any(part in (model.model_type or "") for part in unscaled_models):
+        return length
+    unscaled = known(facts.unscaled_rope_types, f"the RoPE types whose factor {engine} does not apply")
+    factor = 1.0
+    for rope in model.ropes:
+        if rope.rope_type in unscaled:
+            continue
+        factor = rope.factor or factor
+        if rope.rope_type == "yarn" and known(facts.yarn_from_original, f"how {engine} derives a yarn length"):
+            length = known(
+                rope.original_max_position_embeddings, f"original_max_position_embeddings in {model.config.file}"
+            )
+    return int(length * factor)
+
+
+def table_rows(model: Model, positions: int, engine: Engine) -> list[int]:
+    """Rows of each rotary table of ``model``, were its max_position_embeddings ``positions``."""
+    rows = known(engine.rope.rows, f"how {engine} sizes rotary tables")
+    tables = []
+    for rope in model.ropes:
+        rule = engine.rope.mrope if "mrope_section" in rope.parameters else rows.get(rope.rope_type)
+        factor = rope.factor or 1.0
+        if rule == "max_position":
+            tables.append(positions)
+        elif rule == "max_position*factor":
+            tables.append(int(positions * factor))
+        elif rule == "max_position*4":
+            tables.append(positions * 4)
+        elif rule == "original*factor" and rope.original_max_position_embeddings:
+            tables.append(int(rope.original_max_position_embeddings * factor))
+        else:
+            raise MissingFact(f"how {engine} sizes the rotary table of rope_type {rope.rope_type}")
+    return tables

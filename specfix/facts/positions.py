@@ -1,0 +1,76 @@
+"""How a draft that is shorter than what is served fails, by runner.
+
+Seen on vLLM 0.26.0 (CPU, H200) and 0.32.0 (CPU); read in gpu_model_runner.py (``effective_drafter_max_model_len``), in
+the V2 runner, which has no such guard, and in ``_limit_max_model_len_to_draft`` (vllm/config/vllm.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from specfix.deployment import Draft, Serving
+from specfix.engines import Engine
+from specfix.errors import NotApplicable, known
+from specfix.facts.lengths import raises_positions
+
+Kind = Literal["stops", "overruns", "shortens"]
+
+# drafts that are fed the target's own positions; draft_model keeps its own limit by design
+SHARES_POSITIONS = frozenset({"eagle", "eagle3", "dflash", "dspark", "mtp"})
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """What one runner does past ``limit`` tokens: stops drafting for the whole batch, overruns the draft's rotary
+    table, or shortens the context that is served."""
+
+    runner: str
+    kind: Kind
+    limit: int
+
+
+def shortfalls(
+    draft: Draft,
+    method: str,
+    engine: Engine,
+    runners: tuple[str, ...],
+    served_length: int,
+    draft_length: int,
+    draft_rows: int,
+) -> tuple[Shortfall | None, ...]:
+    """For each runner that may be chosen, how it falls short, or None where the draft reaches far enough."""
+    if method not in SHARES_POSITIONS | {"draft_model"}:
+        raise NotApplicable(f"{method} has no positions of its own")
+    return tuple(
+        shortfall(runner, draft, method, engine, served_length, draft_length, draft_rows) for runner in runners
+    )
+
+
+def shortfall(
+    runner: str,
+    draft: Draft,
+    method: str,
+    engine: Engine,
+    served_length: int,
+    draft_length: int,
+    draft_rows: int,
+) -> Shortfall | None:
+    """How ``runner`` falls short with this draft."""
+    reach = served_length
+    if runner == "V2" and limits_target(draft, method, engine):
+        if draft_length < served_length:
+            return Shortfall(runner, "shortens", draft_length)
+    elif method == "draft_model":
+        return None
+    elif runner == "V1" and known(engine.lengths.v1_guard, f"when {engine} stops drafting"):
+        reach = draft_length  # the guard keeps longer sequences from the table
+    if draft_rows < reach:
+        return Shortfall(runner, "overruns", draft_rows)
+    return Shortfall(runner, "stops", draft_length) if reach < served_length else None
+
+
+def limits_target(draft: Draft, method: str, engine: Engine) -> bool:
+    """Whether the V2 runner of this release lowers the target's max_model_len to this draft's length."""
+    limits = known(engine.lengths.limits_target, f"whether {engine} shortens the context to the draft's")
+    return limits and not raises_positions(draft, method, engine)

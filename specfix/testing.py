@@ -1,0 +1,141 @@
+"""Run the examples of a rule's page, for this project's rules and for anybody's.
+
+A page holds pairs of fenced blocks, a case and what the rule says of it::
+
+    ```yaml case
+    engine: vllm 0.26.0
+    hardware: h200                       # a preset, or a mapping of Hardware's fields
+    serve: {method: eagle3, max_model_len: 8192}
+    target: {base: llama-3.1-8b-instruct}
+    draft: {base: eagle3-llama-3.1-8b, max_position_embeddings: 2048, absent: [rope_theta], tensors: {fc.weight: [4096, 12288]}}
+    ```
+    ```text findings
+    POS001 error draft:/max_position_embeddings
+    ```
+
+``base`` names a folder that holds a config.json; other keys replace the config's, ``absent`` drops keys, and ``tensors``
+writes a safetensors header. The second block lists the findings of the page's rule alone: code, severity, place; or
+``skipped POS001``; or nothing, where the rule stays quiet.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from specfix.checker.report import Report
+from specfix.checker.rule import Rule
+from specfix.checker.run import run
+from specfix.deployment import Deployment, Hardware, Location, Serving
+from specfix.deployment.hardware import find_hardware
+from specfix.deployment.load import load_deployment
+from specfix.engines.find import find_engine
+from specfix.facts import PROVIDERS
+
+BLOCKS = re.compile(r"^```yaml case\n(.*?)^```\n+```text findings\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+CASE_KEYS = {"engine", "hardware", "serve", "target", "draft"}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One example of a page: the deployment as written, the findings expected, and the page's line."""
+
+    page: Path
+    line: int
+    given: Mapping[str, Any]
+    expected: tuple[str, ...]
+
+
+def cases(page: Path) -> list[Case]:
+    """The examples of ``page``, in order. Raises ValueError for a case with an unknown key."""
+    text = page.read_text("utf-8")
+    found = []
+    for match in BLOCKS.finditer(text):
+        given = yaml.safe_load(match[1])
+        if unknown := set(given) - CASE_KEYS:
+            raise ValueError(f"{page}: unknown keys in a case: {', '.join(sorted(unknown))}")
+        line = text.count("\n", 0, match.start()) + 1
+        found.append(Case(page, line, given, tuple(match[2].splitlines())))
+    return found
+
+
+def run_case(case: Case, rules: Sequence[Rule], bases: Sequence[Path], folder: Path) -> tuple[str, ...]:
+    """What the rule of the case's page says of it, in the form of the page's second block.
+
+    The models are written under ``folder`` and read as a user's would be; ``bases`` are the folders that hold bases.
+    """
+    given = case.given
+    sides = {
+        side: write_model(folder / side, given[side], bases) for side in ("target", "draft") if given.get(side)
+    }
+    serving = Serving(**given.get("serve", {}))
+    hardware = given.get("hardware")
+    deployment = load_deployment(str(sides["target"]), str(sides["draft"]) if "draft" in sides else None, serving, case_hardware(hardware))
+    report = run(deployment, find_engine(given["engine"]), rules, PROVIDERS)
+    code = next(rule.code for rule in rules if rule.page == case.page)
+    return said(report, code)
+
+
+def said(report: Report, code: str) -> tuple[str, ...]:
+    """Findings and skips of one rule, a line each."""
+    found = [
+        f"{code} {one.severity} {place(one.finding.location, report.deployment)}"
+        for one in report.findings
+        if one.code == code
+    ]
+    return tuple(found + [f"skipped {code}" for skip in report.skipped if skip.code == code])
+
+
+def place(location: Location, deployment: Deployment) -> str:
+    """``draft:/pointer``, ``target:/pointer``, an option, or ``environment:NAME``."""
+    sides = {"target": deployment.target, "draft": deployment.draft}
+    for side, model in sides.items():
+        if model is not None and location.file == model.config.file:
+            return f"{side}:{location.pointer}"
+    return location.pointer if location.pointer.startswith("--") else f"{location.file}:{location.pointer}"
+
+
+def case_hardware(given: Any) -> Hardware | None:
+    """A preset's name, a mapping of Hardware's fields, or None: unknown."""
+    if isinstance(given, dict):
+        return Hardware(**{"name": "case"} | given)
+    return find_hardware(given) if given else None
+
+
+def write_model(folder: Path, given: Mapping[str, Any], bases: Sequence[Path]) -> Path:
+    """A model folder as ``given`` describes it."""
+    changes = dict(given)
+    base = next((b / changes["base"] for b in bases if (b / changes["base"]).is_dir()), None)
+    if base is None:
+        raise ValueError(f"no base {changes['base']!r} in {', '.join(str(b) for b in bases)}")
+    config = json.loads((base / "config.json").read_text("utf-8"))
+    del changes["base"]
+    for key in changes.pop("absent", ()):
+        config.pop(key, None)
+    tensors = changes.pop("tensors", None)
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(config | changes, indent=2))
+    if tensors is not None:
+        write_header(folder / "model.safetensors", tensors)
+    return folder
+
+
+def write_header(file: Path, tensors: Mapping[str, Sequence[int]]) -> None:
+    """A safetensors file that declares BF16 tensors of these shapes; its data part is a hole."""
+    header, end = {}, 0
+    for name, shape in tensors.items():
+        size = 2
+        for length in shape:
+            size *= length
+        header[name] = {"dtype": "BF16", "shape": list(shape), "data_offsets": [end, end + size]}
+        end += size
+    encoded = json.dumps(header).encode()
+    with file.open("wb") as out:
+        out.write(len(encoded).to_bytes(8, "little") + encoded)
+        out.truncate(8 + len(encoded) + end)
