@@ -13,12 +13,23 @@ from specfix.facts.aux import aux_plan
 from specfix.facts.blocks import backend, block_size
 from specfix.facts.lengths import draft_length, draft_rows, served_length
 from specfix.facts.method import method
-from specfix.facts.runner import runner
+from specfix.facts.positions import shortfalls
+from specfix.facts.runner import runner, runners
 from specfix.facts.triton import has_triton
 
 PROVIDERS: dict[str, Callable[..., Any]] = {
     provider.__name__: provider
     for provider in (
-        aux_plan, backend, block_size, draft_length, draft_rows, has_triton, method, runner, served_length,
+        aux_plan,
+        backend,
+        block_size,
+        draft_length,
+        draft_rows,
+        has_triton,
+        method,
+        runner,
+        runners,
+        served_length,
+        shortfalls,
     )
 }

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from specfix.deployment import Hardware, Serving
 from specfix.engines import Engine
-from specfix.errors import MissingFact, known
+from specfix.engines.facts import KernelSizes
+from specfix.errors import MissingFact, NotApplicable, known
 
 
 def backend(serving: Serving, hardware: Hardware, engine: Engine) -> str:
@@ -21,3 +24,32 @@ def block_size(serving: Serving, hardware: Hardware, engine: Engine) -> int:
     if serving.block_size is not None:
         return serving.block_size
     return known(engine.blocks.default.get(hardware.platform), "the KV cache block size (--block-size)")
+
+
+def kernel_size(manager: int, backends: Sequence[KernelSizes]) -> int | None:
+    """Block size of the kernels of one cache group, or None where no size suits all its backends.
+
+    The manager's own size where every backend takes it, else the largest whole size of a backend that divides it and
+    that all take (``select_common_block_size``).
+    """
+    if all(takes(sizes, manager) for sizes in backends):
+        return manager
+    exact = {size for sizes in backends for size in sizes.sizes or ()}
+    fitting = [size for size in exact if manager % size == 0 and all(takes(sizes, size) for sizes in backends)]
+    return max(fitting, default=None)
+
+
+def takes(sizes: KernelSizes, size: int) -> bool:
+    """Whether a backend's kernels take blocks of ``size`` tokens."""
+    return size in (sizes.sizes or ()) or any(size % base == 0 for base in sizes.multiples or ())
+
+
+def kernel_block(backend: str, block_size: int, engine: Engine) -> int | None:
+    """Kernel block size under this backend; None where the engine refuses the manager's size."""
+    if not known(engine.blocks.common_size, f"how {engine} picks a kernel block size"):
+        raise NotApplicable("the release does not split blocks")
+    stated = known(engine.blocks.backends.get(backend), f"the block sizes of {backend} in {engine}")
+    outcomes = {kernel_size(block_size, [sizes]) for sizes in (stated, *stated.special)}
+    if len(outcomes) > 1 or (stated.sizes is None and stated.multiples is None):
+        raise MissingFact(f"which block sizes {backend} of {engine} takes on this hardware")
+    return outcomes.pop()

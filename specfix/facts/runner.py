@@ -1,6 +1,80 @@
-"""Which model runner the release will choose for this deployment."""
+"""Which model runner the release will choose for this deployment.
+
+The release's own conditions (``VllmConfig.use_v2_model_runner``) are decided over what the deployment says, by the names
+of the engine's source; what neither side knows stays unknown.
+"""
 
 from __future__ import annotations
 
-from specfix.deployment import Hardware, Serving, Target
+from typing import Any
+
+from specfix.deployment import Draft, Hardware, Serving, Target
 from specfix.engines import Engine
+from specfix.engines.runner import choose_runner
+from specfix.errors import MissingFact
+
+VARIABLE = "VLLM_USE_V2_MODEL_RUNNER"
+
+
+def runner(runners: tuple[str, ...], engine: Engine) -> str:
+    """The runner, where it can be told."""
+    if len(runners) > 1:
+        raise MissingFact(f"which model runner {engine} chooses")
+    return runners[0]
+
+
+def runners(
+    target: Target,
+    serving: Serving,
+    method: str,
+    engine: Engine,
+    hardware: Hardware | None = None,
+    has_triton: bool | None = None,
+    draft: Draft | None = None,
+) -> tuple[str, ...]:
+    """Each runner that may be chosen: ("V1",), ("V2",), or both where it cannot be told."""
+    values = engine_values(target, serving, method, engine, has_triton, draft)
+    platforms = (True, False) if hardware is None else (hardware.platform == "cpu",)
+    choices = [choose_runner(engine.runner, values, cpu=cpu).runner for cpu in platforms]
+    if choices[0] is None or len(set(choices)) > 1 or choices[0] not in {"V1", "V2"}:
+        return ("V1", "V2")  # a refused start has no runner; that is not this fact's question
+    return (choices[0],)
+
+
+def engine_values(
+    target: Target, serving: Serving, method: str, engine: Engine, has_triton: bool | None, draft: Draft | None
+) -> dict[str, Any]:
+    """What the deployment says, by the names of the engine's source."""
+    values: dict[str, Any] = {
+        "model_config.architectures": list(target.architectures),
+        "model_config.hf_config.canvas_length": target.config.values.get("canvas_length"),
+        "parallel_config.pipeline_parallel_size": serving.pipeline_parallel_size,
+        "parallel_config.tensor_parallel_size": serving.tensor_parallel_size,
+        "speculative_config.method": method,
+    }
+    values |= {f"model_config.{trait}": holds for trait, holds in traits(target, engine).items()}
+    if has_triton is not None:
+        values["HAS_TRITON"] = has_triton
+    if draft is not None:
+        values["speculative_config.draft_model_config.hf_config.layer_types"] = draft.config.values.get("layer_types")
+    if VARIABLE in serving.env:
+        values[f"envs.{VARIABLE}"] = serving.env[VARIABLE]
+    return values
+
+
+def traits(target: Target, engine: Engine) -> dict[str, bool]:
+    """What the release knows of the target by its class and config (is_hybrid, is_moe …), as far as it can be told."""
+    facts = engine.traits
+    found: dict[str, bool] = {}
+    if facts.expert_keys is not None:
+        experts = target.config.find(*facts.expert_keys)
+        # experts may also hide in per-block configs, so a model without these keys and with blocks is not decided
+        if experts is not None or target.config.find("block_configs") is None:
+            found["is_moe"] = bool(experts and experts[1])
+    name = target.architectures[0]
+    if name in engine.methods.architectures and name not in facts.unreadable:
+        for trait, having in facts.having.items():
+            found[trait] = name in having
+        if found.get("is_hybrid") and (types := target.config.find("layer_types")):
+            found["is_hybrid"] = not all(kind == "attention" for kind in types[1])
+    return found
