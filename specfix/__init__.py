@@ -1,30 +1,40 @@
 """Check a speculative-decoding deployment before a GPU is taken.
 
->>> report = specfix.check("path/to/target", "path/to/draft", engine="vllm==0.26.0", hardware="h200")
->>> report.verdict
-'fail'
+    report = specfix.check("path/to/target", "path/to/draft", engine="vllm==0.26.0", hardware="h200")
+    report.verdict  # "pass", "warn", "fail" or "unknown"
+
+What cannot be checked at all raises :class:`CannotCheck`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from specfix.checker.report import Report
+    from specfix.checking import check
     from specfix.deployment import Deployment
+    from specfix.errors import CannotCheck
 
-__all__ = ["Deployment", "Report", "__version__", "check"]
+__all__ = ["CannotCheck", "Deployment", "Report", "__version__", "check"]
 __version__ = "0.1.0"  # the build reads it from here, too
 
+# Fetched on first use, so that `import specfix` costs nothing.
+_HOMES = {
+    "CannotCheck": "specfix.errors",
+    "Deployment": "specfix.deployment",
+    "Report": "specfix.checker.report",
+    "check": "specfix.checking",
+}
 
-def __getattr__(name: str) -> Any:  # names that cost an import, fetched on first use
-    if name == "Deployment":
-        from specfix.deployment import Deployment
 
-        return Deployment
-    if name == "Report":
-        from specfix.checker.report import Report
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'specfix' has no attribute {name!r}")
+    import importlib
 
-        return Report
-    raise AttributeError(f"module 'specfix' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

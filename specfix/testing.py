@@ -4,7 +4,7 @@ A page holds pairs of fenced blocks, a case and what the rule says of it::
 
     ```yaml case
     engine: vllm 0.26.0
-    hardware: h200                       # a preset, or a mapping of Hardware's fields
+    hardware: h200                       # a preset, or a mapping of Hardware's fields; left out: unknown
     serve: {method: eagle3, max_model_len: 8192}
     target: {base: llama-3.1-8b-instruct}
     draft: {base: eagle3-llama-3.1-8b, max_position_embeddings: 2048, absent: [rope_theta], tensors: {fc.weight: [4096, 12288]}}
@@ -33,7 +33,6 @@ from specfix.checker.report import Report
 from specfix.checker.rule import Rule
 from specfix.checker.run import run
 from specfix.deployment import Deployment, Hardware, Location, Serving
-from specfix.deployment.hardware import find_hardware
 from specfix.deployment.load import load_deployment
 from specfix.engines.find import find_engine
 from specfix.facts import PROVIDERS
@@ -75,8 +74,8 @@ def run_case(case: Case, rules: Sequence[Rule], bases: Sequence[Path], folder: P
         side: write_model(folder / side, given[side], bases) for side in ("target", "draft") if given.get(side)
     }
     serving = Serving(**given.get("serve", {}))
-    hardware = given.get("hardware")
-    deployment = load_deployment(str(sides["target"]), str(sides["draft"]) if "draft" in sides else None, serving, case_hardware(hardware))
+    draft = str(sides["draft"]) if "draft" in sides else None
+    deployment = load_deployment(str(sides["target"]), draft, serving, case_hardware(given.get("hardware")))
     report = run(deployment, find_engine(given["engine"]), rules, PROVIDERS)
     code = next(rule.code for rule in rules if rule.page == case.page)
     return said(report, code)
@@ -101,11 +100,11 @@ def place(location: Location, deployment: Deployment) -> str:
     return location.pointer if location.pointer.startswith("--") else f"{location.file}:{location.pointer}"
 
 
-def case_hardware(given: Any) -> Hardware | None:
-    """A preset's name, a mapping of Hardware's fields, or None: unknown."""
+def case_hardware(given: Any) -> Hardware | str:
+    """A preset's name, or a mapping of Hardware's fields; left out it is not known."""
     if isinstance(given, dict):
-        return Hardware(**{"name": "case"} | given)
-    return find_hardware(given) if given else None
+        return Hardware(**{"name": "case", **given})
+    return given or "unknown"
 
 
 def write_model(folder: Path, given: Mapping[str, Any], bases: Sequence[Path]) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from specfix.deployment.location import Location
+from specfix.deployment import Location
 
 Severity = Literal["error", "warning", "note"]
 Phase = Literal["config", "load", "warmup", "runtime", "silent"]

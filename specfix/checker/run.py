@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from specfix.checker.finding import SEVERITIES, Finding, Location
+from specfix.checker.finding import SEVERITIES, Finding
 from specfix.checker.report import Report, Reported, Skipped
 from specfix.checker.rule import Rule
-from specfix.deployment import Deployment
+from specfix.deployment import Deployment, Location
 from specfix.engines import Engine
 from specfix.errors import CannotCheck, MissingFact, NotApplicable
 

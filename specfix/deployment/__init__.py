@@ -17,8 +17,9 @@ __all__ = ["Deployment", "Draft", "Hardware", "Location", "Model", "Serving", "T
 class Deployment:
     """One deployment: target, draft (None for methods that have no draft model), serving options, hardware.
 
-    For MTP without a draft argument the draft is a view on the target's own files. ``hardware`` is None where it is
-    not known. ``assumptions`` are the facts that the user did not give, in words, for the report's first line.
+    For MTP without a draft argument the draft is a view on the target's own files. ``hardware`` is None where
+    it is not known. ``assumptions`` are the facts that the user did not give, in words, for the report's
+    first line.
     """
 
     target: Target

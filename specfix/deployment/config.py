@@ -16,8 +16,8 @@ TEXT_KEYS = ("thinker_config", "text_config", "llm_config")
 class Config:
     """A parsed JSON object and where it came from.
 
-    ``values`` is the object itself, unchanged; ``file`` is a path, or ``org/name:config.json`` on the Hub; ``text`` is
-    the file's text, kept for line numbers and for what the report shows around an offending line.
+    ``values`` is the object itself, unchanged; ``file`` is a path, or ``org/name:config.json`` on the Hub;
+    ``text`` is the file's text, kept for line numbers and for what the report shows around an offending line.
     """
 
     values: Mapping[str, Any]
@@ -27,8 +27,9 @@ class Config:
     def levels(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """(JSON pointer, object) of the language model's config and of what encloses it, innermost first.
 
-        Two formats of drafts wrap a config as well: speculators, whose ``transformer_layer_config`` is the base of what
-        the engine reads, and vLLM's EAGLE, whose ``model`` gives what the config itself does not.
+        Two formats of drafts wrap a config as well: speculators, whose ``transformer_layer_config`` is the
+        base of what the engine reads, and vLLM's EAGLE, whose ``model`` gives what the config itself does
+        not.
         """
         if self.values.get("model_type") == "eagle" and isinstance(self.values.get("model"), dict):
             yield from (("", self.values), ("/model", self.values["model"]))
@@ -60,7 +61,7 @@ class Config:
         return found[1] if found else None
 
     def at(self, pointer: str) -> Location:
-        """Location of a JSON pointer; its line is looked up in the text, and is None where the key is absent."""
+        """Location of a JSON pointer; its line is looked up now, and is None where the key is absent."""
         from specfix.deployment.json_text import line_of
 
         return Location(self.file, pointer, line_of(self.text, pointer))

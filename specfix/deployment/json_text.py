@@ -17,6 +17,7 @@ TOKENIZER_LIMIT = 32 * 2**20
 DEPTH_LIMIT = 100  # nesting; real configs stay under ten, and every later reader may recurse
 DIGITS_LIMIT = 400  # of an integer; a float ends at 309
 
+MANY_DIGITS = re.compile(rf"[0-9]{{{DIGITS_LIMIT}}}")
 BLANK = re.compile(r"[ \t\r\n]*")
 
 
@@ -25,8 +26,9 @@ def read_json_object(
 ) -> tuple[dict[str, Any], str]:
     """The JSON object in a file or in bytes, and its text. ``name`` is what messages call it.
 
-    As in Python's own reader, which engines use, a BOM, NaN and Infinity are taken, and of a repeated key the last
-    value counts. Raises CannotCheck for whatever is no such object, is larger than ``limit`` or is nested too deep.
+    As in Python's own reader, which engines use, a BOM, NaN and Infinity are taken, and of a repeated key the
+    last value counts. Raises CannotCheck for what is no such object, is larger than ``limit`` or is nested
+    too deep.
     """
     data = read_bytes(source, name, limit) if isinstance(source, Path) else source
     if len(data) > limit:
@@ -61,7 +63,7 @@ def parse_object(text: str, name: str) -> dict[str, Any]:
 
     too_deep = f"{name} is nested more than {DEPTH_LIMIT} levels deep"
     try:
-        values = json.loads(text, parse_int=integer)
+        values = json.loads(text, parse_int=integer if MANY_DIGITS.search(text) else None)
     except json.JSONDecodeError as error:
         raise CannotCheck(
             f"{name}, line {error.lineno} column {error.colno}: not valid JSON ({error.msg})"
@@ -93,18 +95,25 @@ def depth_exceeds(value: Any, limit: int) -> bool:
 
 
 def refuse_surrogates(values: dict[str, Any], name: str) -> None:
-    """Raise CannotCheck where a string holds half of a surrogate pair: no file and no terminal can take it."""
+    """Raise CannotCheck where a string holds half of a surrogate pair: nothing could write it out again."""
     try:
         json.dumps(values, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         half = ord(error.object[error.start])
-        raise CannotCheck(f"{name} holds \\u{half:04x}, half of a surrogate pair, which is no character") from None
+        raise CannotCheck(
+            f"{name} holds \\u{half:04x}, half of a surrogate pair, which is no character"
+        ) from None
 
 
 def show(value: Any, limit: int = 60) -> str:
     """``value`` as a message quotes it: JSON on one line in plain ASCII, shortened."""
     text = json.dumps(value)
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def plain(text: str, limit: int = 100) -> str:
+    """A name out of a file as a message may hold it: without control characters, and not endless."""
+    return json.dumps(text[:limit])[1:-1]
 
 
 def wrong_value(file: str, text: str, pointer: str, value: Any, expected: str) -> NoReturn:
@@ -115,13 +124,13 @@ def wrong_value(file: str, text: str, pointer: str, value: Any, expected: str) -
 
 
 def line_of(text: str, pointer: str) -> int | None:
-    """The line, from 1, on which the value of an RFC 6901 pointer begins; None where there is no such value."""
+    """The line, from 1, on which the value of an RFC 6901 pointer begins; None where there is none."""
     start = offset_of(text, pointer)
     return None if start is None else text.count("\n", 0, start) + 1
 
 
 def offset_of(text: str, pointer: str) -> int | None:
-    """Where in ``text`` the value of ``pointer`` begins. Values on the way are skipped by Python's own C scanner."""
+    """Where in ``text`` the value of ``pointer`` begins. Python's C scanner skips what is on the way."""
     try:
         start = skip_blanks(text, 0)
         for part in pointer.split("/")[1:]:
@@ -135,7 +144,7 @@ def offset_of(text: str, pointer: str) -> int | None:
 
 
 def child_offset(text: str, start: int, name: str) -> int | None:
-    """Where the value of key or index ``name`` begins in the object or array at ``start``: the last of equal keys."""
+    """Where the value of key or index ``name`` begins in what is at ``start``: of equal keys, the last."""
     opening = text[start]
     if opening not in "{[":
         return None

@@ -9,14 +9,29 @@ from pathlib import Path
 from typing import Any
 
 from specfix.deployment.config import Config
+from specfix.deployment.expected import is_integer
+from specfix.deployment.json_text import TOKENIZER_LIMIT, read_json_object, show
 from specfix.deployment.location import Location
 from specfix.deployment.rope import Rope, ropes
-from specfix.errors import MissingFact
+from specfix.errors import CannotCheck, MissingFact
+
+# keys that state how many layers of multi-token prediction a model has, in the order in which they count
+MTP_KEYS = ("num_mtp_modules", "mtp_num_hidden_layers", "num_nextn_predict_layers", "num_mtp_layers")
+
+# Where drafts state the ids of the target's layers that they read, in the order in which they count.
+AUX_PLACES = (
+    "eagle_aux_hidden_state_layer_ids",
+    "eagle_config.eagle_aux_hidden_state_layer_ids",
+    "dflash_config.target_layer_ids",
+    "target_layer_ids",
+    "dspark_target_layer_ids",
+    "aux_hidden_state_layer_ids",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor as a safetensors header declares it. ``dtype`` is the header's name (BF16); ``file`` holds it."""
+    """A tensor as a safetensors header declares it. ``dtype`` is the header's name for it (BF16)."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -25,8 +40,12 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Model:
-    """What both sides have. ``reference`` is what the user wrote; ``folder`` is None where only a config.json or a
-    Hub snapshot was given; ``tensors`` is None where no safetensors header is to be had."""
+    """What both sides have.
+
+    ``reference`` is what the user wrote; ``folder`` is None where only a config.json or a Hub snapshot was
+    given; ``tensors`` is None where no safetensors header is to be had; ``tokenizer_files`` are the paths of
+    those that are at hand.
+    """
 
     reference: str
     config: Config
@@ -37,14 +56,14 @@ class Model:
 
     @cached_property
     def architectures(self) -> tuple[str, ...]:
-        found = self.config.values.get("architectures")
-        return tuple(found) if isinstance(found, list) else ()
+        """As the config states them; of a speculators draft the engine makes its own."""
+        return tuple(self.config.values.get("architectures") or ())
 
     @cached_property
     def model_type(self) -> str | None:
         """model_type of the language model (``hf_text_config.model_type``)."""
-        found = self.config.find("model_type")
-        return found[1] if found else None
+        found: str | None = self.config.value("model_type")
+        return found
 
     @cached_property
     def ropes(self) -> tuple[Rope, ...]:
@@ -53,22 +72,28 @@ class Model:
     def at(self, key: str) -> Location:
         """Location of a key, wherever it is nested; of where it would stand, when it is absent."""
         found = self.config.find(key)
-        return self.config.at(found[0] if found else f"/{key}")
+        if found:
+            return self.config.at(found[0])
+        innermost, _ = next(self.config.levels())
+        home = "" if key in AUX_PLACES else innermost  # what only a draft has stands at the top
+        return self.config.at(f"{home}/{key}")
 
     def integer(self, *keys: str) -> int:
         """Value of the first of ``keys`` that is there. Raises MissingFact naming file and key."""
         found = self.config.find(*keys)
         if found is None:
             raise MissingFact(f"{keys[0]} in {self.config.file}")
-        return int(found[1])
+        pointer, value = found
+        if not is_integer(value):  # a key that is not checked when the config is loaded
+            raise MissingFact(f"a whole number at {pointer} in {self.config.file}, which has {show(value)}")
+        return int(value)
 
     def number(self, key: str) -> int | None:
         """Value of ``key``, or None where the config has none."""
-        found = self.config.find(key)
-        return int(found[1]) if found else None
+        return self.integer(key) if self.config.find(key) else None
 
     def tensor(self, *names: str) -> Tensor:
-        """The first of ``names`` in the headers. Raises MissingFact where there are no headers or no such tensor."""
+        """The first of ``names`` in the headers. Raises MissingFact where there is none."""
         if self.tensors is None:
             raise MissingFact(f"a safetensors header of {self.reference}")
         for name in names:
@@ -76,10 +101,25 @@ class Model:
                 return self.tensors[name]
         raise MissingFact(f"a tensor {names[0]} in the safetensors header of {self.reference}")
 
+    def tokenizer(self, name: str) -> Mapping[str, Any]:
+        """A tokenizer file such as ``tokenizer.json``. Raises MissingFact where it is not to be had."""
+        path = next((Path(file) for file in self.tokenizer_files if Path(file).name == name), None)
+        if path is None:
+            raise MissingFact(f"{name} of {self.reference}")
+        try:
+            return read_json_object(path, str(path), TOKENIZER_LIMIT)[0]
+        except CannotCheck as error:
+            raise MissingFact(str(error)) from None
+
 
 @dataclass(frozen=True)
 class Target(Model):
     """The model whose tokens are served."""
+
+    @cached_property
+    def mtp_layers(self) -> int | None:
+        """Layers of multi-token prediction that the config states: 0 is none, None is silence."""
+        return mtp_layers(self.config)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +132,51 @@ class AuxIds:
 
 @dataclass(frozen=True)
 class Draft(Model):
-    """The model that drafts. ``kind`` is what its files say that it is: eagle, eagle3, mtp, dflash, dspark,
-    draft_model, medusa, mlp_speculator; ``speculators``: the config is in the speculators library's format."""
+    """The model that drafts.
+
+    ``kind`` is what its files say that it is: eagle, eagle3, mtp, dflash, dspark, draft_model, medusa,
+    mlp_speculator; ``speculators``: the config is in the speculators library's format.
+    """
 
     kind: str = "draft_model"
     speculators: bool = False
 
+    def aux_places(self) -> dict[str, AuxIds]:
+        """Every place that holds ids, by dotted key, in the order in which they count; no empty list.
+
+        vLLM reads the ``aux_hidden_state_layer_ids`` of a speculators draft as
+        eagle_aux_hidden_state_layer_ids, so they are listed under that name too.
+        """
+        places = {key: ids for key in AUX_PLACES if (ids := self._ids(key))}
+        theirs = places.get("aux_hidden_state_layer_ids")
+        if self.speculators and theirs:
+            places = {"eagle_aux_hidden_state_layer_ids": theirs, **places}
+        return places
+
     @cached_property
     def aux_ids(self) -> AuxIds | None:
-        """From the first of the five places that holds them; None where none does."""
-        raise NotImplementedError
+        """From the first place that holds them; None where none does."""
+        return next(iter(self.aux_places().values()), None)
+
+    def _ids(self, dotted: str) -> AuxIds | None:
+        block, _, key = dotted.rpartition(".")
+        found = self.config.find(block or key)
+        if found is None:
+            return None
+        pointer, value = found
+        if block:
+            pointer, value = f"{pointer}/{key}", value.get(key)
+        return AuxIds(tuple(value), pointer) if value else None
+
+
+def mtp_layers(config: Config) -> int | None:
+    """MTP layers that ``config`` states: the first count that is not 0."""
+    counts = [config.value(key) for key in MTP_KEYS]
+    counts.append((config.value("mtp_config") or {}).get("num_nextn_predict_layers"))  # Inkling
+    stated = [int(count) for count in counts if count is not None]
+    return next((count for count in stated if count), 0) if stated else None
 
 
 def value_of(config: Config, key: str) -> Any:
     """Value of ``key`` or None."""
-    found = config.find(key)
-    return found[1] if found else None
+    return config.value(key)

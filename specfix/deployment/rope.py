@@ -19,15 +19,20 @@ RENAMED = {"su": "longrope", "mrope": "default", "telechat3-yarn": "yarn"}
 SCALED_FROM_ORIGINAL = frozenset({"llama3", "yarn", "longrope"})
 
 
+# theta of the sliding layers where it stands apart (Gemma 3, MiMo-V2); scaling is for the others only
+LOCAL_THETA = ("rope_local_base_freq", "swa_rope_theta")
+
+
 @dataclass(frozen=True, slots=True)
 class Rope:
     """One rotary embedding of a model (several only where they differ per layer type).
 
-    ``rope_type`` is ``default`` where a config names none; ``theta`` None where it states none, or one per layer;
-    ``factor`` and ``original_max_position_embeddings`` None where absent or null. ``parameters`` is the block with the
-    renamed type, and with what the config states beside it. ``pointer`` is where the block
-    stands ("" where there is no block at all); ``layer_type`` names the nested block it came from.
-    A DeepSeek model's yarn is ``yarn`` here, as in its config: only the model's class makes it ``deepseek_yarn``.
+    ``rope_type`` is ``default`` where a config names none; ``theta`` is None where it states none, or one per
+    layer; ``factor`` and ``original_max_position_embeddings`` are None where absent or null. ``parameters``
+    is the block with the renamed type, and with what the config states beside it. ``pointer`` is where the
+    block stands ("" where there is no block at all); ``layer_type`` names the nested block it came from. A
+    DeepSeek model's yarn is ``yarn`` here, as in its config: only the model's class makes it
+    ``deepseek_yarn``.
     """
 
     rope_type: str
@@ -44,11 +49,13 @@ def ropes(config: Config) -> tuple[Rope, ...]:
     pointer, block = rope_block(config)
     nested = {key: inner for key, inner in block.items() if isinstance(inner, Mapping)}
     if nested:  # what stands beside nested blocks is dropped
-        return tuple(make_rope(config, inner, f"{pointer}/{escape(key)}", key) for key, inner in nested.items())
-    local = config.find("rope_local_base_freq")
+        return tuple(
+            make_rope(config, inner, f"{pointer}/{escape(key)}", key) for key, inner in nested.items()
+        )
+    local = config.find(*LOCAL_THETA)
     if local is None:
         return (make_rope(config, block, pointer),)
-    sliding = {"rope_type": "default", "rope_theta": local[1]}  # Gemma 3: scaling is for its global layers only
+    sliding = {"rope_type": "default", "rope_theta": local[1]}
     return (
         make_rope(config, block, pointer, "full_attention"),
         make_rope(config, sliding, local[0], "sliding_attention"),

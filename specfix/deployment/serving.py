@@ -12,8 +12,9 @@ from specfix.deployment.location import Location
 class Serving:
     """Serving options; None means not given, so that the engine's default holds.
 
-    ``max_model_len`` counts tokens of prompt and answer together; ``block_size`` counts tokens of a KV cache block;
-    ``greedy`` says that every request has temperature 0; ``env`` holds the variables that the server will see.
+    ``max_model_len`` counts tokens of prompt and answer together; ``block_size`` counts tokens of a KV cache
+    block; ``greedy`` says that every request has temperature 0; ``env`` holds the variables that the server
+    will see.
     """
 
     method: str | None = None

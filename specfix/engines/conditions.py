@@ -3,7 +3,7 @@
 A condition is data (see ``facts.Condition``), a nested list in prefix form:
 
     ["const", value]                     a literal; sets are sorted lists
-    ["name", "speculative_config.method"]    the source's own dotted name, "self." dropped; a call ends in "()"
+    ["name", "speculative_config.method"]    the source's dotted name, "self." dropped; a call ends in "()"
     ["and", c, ...] ["or", c, ...] ["not", c] ["if", test, then, otherwise]
     ["==", a, b], and so on with != < <= > >= in "not in" is "is not"
     ["len", a] ["any", list, c] ["all", list, c] ["count", list, c]    where ["name", "item"] is the element
@@ -45,17 +45,19 @@ _COMPARE: Final[dict[str, Callable[[Any, Any], Any]]] = {
 }
 
 
-def evaluate(condition: Condition, values: Mapping[str, object], missing: set[str] | None = None) -> bool | None:
-    """Whether ``condition`` holds, or None where that hangs on something unknown, which is added to ``missing``.
+def evaluate(
+    condition: Condition, values: Mapping[str, object], missing: set[str] | None = None
+) -> bool | None:
+    """Whether ``condition`` holds, or None where that hangs on something unknown, added to ``missing``.
 
-    ``values`` holds what is known by dotted name. Where an attribute is known (``a.b``), ``a`` itself counts as not None.
+    ``values`` holds what is known by dotted name. Where an attribute is known (``a.b``), ``a`` is not None.
     """
     return _truth(condition, values, set() if missing is None else missing)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The outcome ``then`` of some steps and the step taken; where it cannot be told, both None and what it hangs on."""
+    """The outcome of some steps and the step taken; None where it cannot be told, with what it hangs on."""
 
     then: Any
     step: Step | None
@@ -63,7 +65,7 @@ class Choice:
 
 
 def choose(steps: Iterable[Step], values: Mapping[str, object]) -> Choice:
-    """The outcome of the first step that holds. Steps that may hold are no matter where all have the same outcome."""
+    """The outcome of the first step that holds, or that may hold where all that may have the same outcome."""
     possible: list[Step] = []
     needs: set[str] = set()
     for step in steps:
@@ -79,8 +81,10 @@ def choose(steps: Iterable[Step], values: Mapping[str, object]) -> Choice:
     return Choice(None, None, tuple(sorted(needs)))
 
 
-def holding(steps: Iterable[Step], values: Mapping[str, object]) -> tuple[list[Step], list[Step], tuple[str, ...]]:
-    """For steps that are all tried (a list of features): those that hold, those that may, and what these hang on."""
+def holding(
+    steps: Iterable[Step], values: Mapping[str, object]
+) -> tuple[list[Step], list[Step], tuple[str, ...]]:
+    """Of steps that are all tried (features): those that hold, those that may, what these hang on."""
     sure, maybe, needs = [], [], set[str]()
     for step in steps:
         holds = evaluate(step.when, values, needs)
@@ -120,7 +124,15 @@ def _truth(condition: Condition, values: Mapping[str, object], missing: set[str]
         holds = _truth(rest[0], values, missing)
         return None if holds is None else not holds
     if head == "if":
-        return _branch(rest, lambda part: _truth(part, values, missing), values, missing)  # type: ignore[no-any-return]
+        wanted = set()
+        holds = _truth(rest[0], values, wanted)
+        if holds is not None:
+            return _truth(rest[1] if holds else rest[2], values, missing)
+        then, otherwise = (_truth(part, values, wanted) for part in rest[1:])
+        if then is None or then is not otherwise:
+            missing |= wanted
+            return None
+        return then
     if head in {"any", "all"}:
         parts = _elements(rest[0], values, missing)
         if parts is None:
@@ -148,23 +160,25 @@ def _value(condition: Condition, values: Mapping[str, object], missing: set[str]
                 return found
         return found
     if head == "if":
-        return _branch(rest, lambda part: _value(part, values, missing), values, missing)
+        holds = _truth(rest[0], values, missing)
+        return _UNKNOWN if holds is None else _value(rest[1] if holds else rest[2], values, missing)
     if head == "list":
         items = [_value(part, values, missing) for part in rest]
         return _UNKNOWN if any(item is _UNKNOWN for item in items) else items
     if head == "len":
-        items = _elements(rest[0], values, missing)
-        return _UNKNOWN if items is None else len(items)
+        parts = _elements(rest[0], values, missing)
+        return _UNKNOWN if parts is None else len(parts)
     if head == "count":
         parts = _elements(rest[0], values, missing)
         held = [_truth(_put(rest[1], part), values, missing) for part in parts or ()]
         return _UNKNOWN if parts is None or None in held else sum(map(bool, held))
     if head in _COMPARE:
         left, right = (_value(part, values, missing) for part in rest)
-        if _UNKNOWN in (left, right):
+        if left is _UNKNOWN or right is _UNKNOWN:
             return _UNKNOWN
-        if _EXISTS in (left, right) and head not in {"is", "is not", "==", "!="}:
-            return _UNKNOWN
+        if left is _EXISTS or right is _EXISTS:  # all that is known of it is that it is not None
+            known = None in (left, right) and head in {"is", "is not", "==", "!="}
+            return head in {"is not", "!="} if known else _UNKNOWN
         try:
             return _COMPARE[head](left, right)
         except TypeError:
@@ -172,18 +186,6 @@ def _value(condition: Condition, values: Mapping[str, object], missing: set[str]
             return _UNKNOWN
     holds = _truth(condition, values, missing)
     return _UNKNOWN if holds is None else holds
-
-
-def _branch(rest: list[Any], of: Callable[[Any], Any], values: Mapping[str, object], missing: set[str]) -> Any:
-    wanted: set[str] = set()
-    holds = _truth(rest[0], values, wanted)
-    if holds is not None:
-        return of(rest[1] if holds else rest[2])
-    then, otherwise = of(rest[1]), of(rest[2])
-    if then is not _UNKNOWN and then is not None and type(then) is type(otherwise) and then == otherwise:
-        return then
-    missing |= wanted
-    return None if then is None or otherwise is None or isinstance(then, bool) else _UNKNOWN
 
 
 def _named(name: str, values: Mapping[str, object], missing: set[str]) -> Any:

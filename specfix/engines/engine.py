@@ -14,6 +14,7 @@ from specfix.engines.facts import (
     MethodFacts,
     RopeFacts,
     RunnerFacts,
+    TraitFacts,
     TritonFacts,
 )
 
@@ -39,6 +40,7 @@ class Engine:
     blocks: BlockFacts
     layers: LayerFacts
     methods: MethodFacts
+    traits: TraitFacts
     unknown: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:

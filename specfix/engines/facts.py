@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-# A condition lifted from the engine's source: nested lists in prefix form, with the source's own dotted names.
-#   ["and", c, ...]  ["or", c, ...]  ["not", c]  ["==", a, b]  ["in", a, b]  ["<", a, b] ...  ["is", a, None]
-#   ["name", "speculative_config.method"]  ["const", "eagle3"]  ["list", a, ...]  ["call", "any", ...]  ["?", "why not liftable"]
+# A condition lifted from the engine's source: nested lists in prefix form, with the source's own dotted names, such as
+#   ["and", ["==", ["name", "speculative_config.method"], ["const", "eagle3"]], ["name", "parallel_config.enable_dbo"]]
+# The whole grammar is in specfix.engines.conditions.
 Condition = list[Any]
 
 
@@ -30,25 +30,33 @@ class Step:
 class RunnerFacts:
     """Which model runner is chosen: the steps of ``VllmConfig.use_v2_model_runner``, in order.
 
-    ``then`` of a step is "V1" or "V2" (or "refused: why", where the step raises). ``unsupported`` holds what the V2
-    runner does not support (``then`` is the engine's own name of the feature): any of them means "V1" where a step asks for
-    the name ``unsupported``, and a refusal at start where V2 was forced. ``cpu`` overrides the choice on a CPU
-    ("V1" where the CPU worker has no V2 runner). A release without a V2 runner has one step: always "V1".
+    ``then`` of a step is "V1", "V2" or "refused" (the step raises). ``unsupported`` holds what the V2 runner does not
+    support (``then`` is the engine's own name of the feature): any of them means "V1" where a step asks for the name
+    ``unsupported``, and a refusal at start where V2 was forced and ``forced_is_validated``; ``v1_unsupported`` is the
+    same of the V1 runner, which refuses in all cases. ``v2_needs_triton``: V2 without Triton is refused.
+    ``cpu`` overrides the choice on a CPU ("V1" where the CPU worker has no V2 runner). A release without a V2 runner has
+    one step: always "V1". ``defaults``: values that the names in the conditions have when nobody sets them, as the
+    config classes state them. See ``specfix.engines.runner.choose_runner``.
     """
 
     steps: tuple[Step, ...]
     unsupported: tuple[Step, ...]
     forced_is_validated: bool | None
     cpu: Literal["V1", "as chosen"] | None
+    v1_unsupported: tuple[Step, ...] = ()
+    v2_needs_triton: bool | None = None
+    defaults: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class LengthFacts:
     """How lengths are derived from a config.
 
-    ``keys``: config keys of which the smallest present one is the length, before RoPE scaling. ``unscaled_rope_types``:
-    types whose factor is not applied. ``yarn_from_original``: yarn starts from original_max_position_embeddings (times
-    factor). ``unscaled_model_types``: substrings of model_type for which no factor is applied at all (gemma3).
+    ``keys``: config keys of which the smallest present one is the length, before RoPE scaling; ``overriding_key`` is the
+    one that wins over all where it is set (model_max_length). ``unscaled_rope_types``: types whose factor is not applied.
+    ``yarn_from_original``: yarn starts from original_max_position_embeddings (times factor). ``longrope_from_original``:
+    where nobody gives a length, longrope takes original_max_position_embeddings of the config's top level.
+    ``unscaled_model_types``: substrings of model_type for which no factor is applied at all (gemma3).
     ``v1_guard``: in the V1 runner drafting stops when the longest sequence plus the tokens to draft passes the
     draft's derived length; ``guard_extra`` is how many tokens more a method counts (1 for dflash).
     ``raised_methods``: methods whose draft max_position_embeddings the config stage raises to the target's
@@ -68,16 +76,28 @@ class LengthFacts:
     raised_rope_types: tuple[str, ...] | None
     raise_also_lifts_length: bool | None
     limits_target: bool | None
+    overriding_key: str | None = None
+    longrope_from_original: bool | None = None
 
 
-Rows = Literal["max_position", "max_position*factor", "max_position*4", "original*factor", "other"]
+Rows = Literal[
+    "max_position",
+    "max_position*factor",
+    "max_position*4",
+    "original",
+    "original*factor",
+    "original*4",
+    "original*factor*4",
+    "other",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class RopeFacts:
     """Rows of the rotary table (cos_sin_cache) by rope_type, as ``get_rope`` and its classes size it.
 
-    ``mrope`` is the rule for a type with an ``mrope_section``. ``types``: every rope_type that get_rope knows.
+    A key is a rope_type; where another config key chooses another class, that key is joined to it: "default" but
+    "default+mrope_section", "yarn" but "yarn+mrope_section". ``mrope`` is the rule of "default+mrope_section".
     """
 
     rows: dict[str, Rows] | None
@@ -88,12 +108,25 @@ class RopeFacts:
 class EagleFacts:
     """EAGLE3 support and auxiliary hidden states.
 
-    ``support``: architecture to whether its class meets ``supports_eagle3`` through all bases (None: not readable).
-    ``config_stage``: substrings of the target's model_type of which one must match (None: the release has no such
-    list); ``config_stage_methods``: the methods it guards. ``aux_places``: runner to the places of aux ids
-    in the order in which that runner reads them, each (dotted key, shift added to each id). ``default_aux``: architecture
-    (or "" for the interface's default) to the formula of the guess, as terms of L = num_hidden_layers:
-    ["2", "L//2", "L-3"]. ``aux_deduplicates``: repeated ids yield one state.
+    ``has_interface``: the release has a SupportsEagle3; without one the runner just calls the methods.
+    ``support``: architecture to whether its class meets it through all bases and its inner model does give
+    states (None: not readable; where platforms have classes of their own, CUDA's). ``config_stage``:
+    substrings of the target's model_type of which one must match (None: the release has no such list);
+    ``config_stage_methods``: the methods it guards.
+
+    ``aux_places``: runner to the places of aux ids in the draft's config, first one with ids wins, each
+    (dotted key, shift added to each id). An empty tuple: no config is asked. A runner that takes no aux
+    states is absent. ``aux_hidden_by``: runner to places that are not read where the config has this
+    non-empty key too. ``aux_unshifted``: place to the draft model_types for which nothing is added.
+    ``use_aux_flag``: runner to whether it heeds ``eagle_config.use_aux_hidden_state``.
+
+    ``default_aux``: architecture (or "" for the interface's default) to the formula used where the config has
+    no ids, as terms of L, the number of decoder layers: ["2", "L//2", "L-3"]; None: an own formula that could
+    not be read. ``default_aux_count``: what the source calls L. ``aux_deduplicates``: one state a layer, in
+    order of layers, so repeated ids give one state, and ids below 0 or above L none, without a message.
+    ``aux_final_layer``: architecture to whether the id L gives a state (the last layer's output).
+    ``fc_states``: draft architecture to where the number of states that its ``fc`` takes comes from, the
+    first that is there: keys of its config, len(key), a number.
     """
 
     has_interface: bool
@@ -101,28 +134,40 @@ class EagleFacts:
     config_stage: tuple[str, ...] | None
     config_stage_methods: tuple[str, ...]
     aux_places: dict[str, tuple[tuple[str, int], ...]] | None
-    default_aux: dict[str, tuple[str, ...]] | None
+    default_aux: dict[str, tuple[str, ...] | None] | None
     aux_deduplicates: bool | None
+    aux_hidden_by: dict[str, dict[str, str]] = field(default_factory=dict)
+    aux_unshifted: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    use_aux_flag: dict[str, bool] = field(default_factory=dict)
+    default_aux_count: dict[str, str] = field(default_factory=dict)
+    aux_final_layer: dict[str, bool | None] = field(default_factory=dict)
+    fc_states: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
-    """A call of a Triton kernel whose CPU stand-in does not take the call's arguments."""
+    """A launch of a Triton kernel that fails on a CPU without Triton, in spite of its stand-in.
+
+    ``unexpected``: arguments that the stand-in has no place for; ``missing``: parameters that the launch
+    leaves out; ``unreached``: the launcher kept the kernel itself, so the stand-in put in its place is never
+    called."""
 
     kernel: str
     file: str
     line: int
     unexpected: tuple[str, ...]
+    missing: tuple[str, ...] = ()
+    unreached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CpuFacts:
     """Speculation on the CPU platform.
 
-    ``refuses``: the CPU runner refuses any speculation (the assertion's text). ``stand_ins``: calls that will fail.
-    ``aux_setup``: the CPU runner sets the target's aux layers up after loading. ``sampling_expands_copy``:
-    ``expand_batch_to_tokens`` fills a converted copy there without Triton, so that temperature, top_k and top_p stay
-    uninitialised for sampled requests (upstream vllm#55005).
+    ``refuses``: the CPU runner refuses any speculation (the assertion's text). ``stand_ins``: launches that
+    will fail. ``aux_setup``: the CPU runner sets the target's aux layers up after loading.
+    ``sampling_expands_copy``: ``expand_batch_to_tokens`` fills a converted copy there without Triton, so that
+    temperature, top_k and top_p stay uninitialised for sampled requests (upstream vllm#55005).
     """
 
     refuses: str | None
@@ -135,9 +180,11 @@ class CpuFacts:
 class TritonFacts:
     """When Triton counts as there.
 
-    ``empty_devices_forgives``: HAS_TRITON stays true with no active driver where CUDA_VISIBLE_DEVICES is the empty
-    string. ``sampler_min_rows``: apply_top_k_top_p calls the Triton kernel from this many rows on whenever HAS_TRITON
-    (None: not without a check of the platform). ``cpu_backend``: a Triton with a CPU backend is used on purpose.
+    ``empty_devices_forgives``: on a CPU host HAS_TRITON stays true with no active driver where
+    CUDA_VISIBLE_DEVICES is the empty string. ``sampler_min_rows``: on a CPU host with HAS_TRITON
+    apply_top_k_top_p calls the Triton kernel from this many rows on (None: never);
+    ``sampler_checks_platform``: it asks for the platform before that. ``cpu_backend``: in a CPU build a
+    Triton counts if, and only if, it has a CPU backend.
     """
 
     empty_devices_forgives: bool | None
@@ -148,11 +195,15 @@ class TritonFacts:
 
 @dataclass(frozen=True, slots=True)
 class KernelSizes:
-    """Kernel block sizes of an attention backend: exact ``sizes`` and/or ``multiples`` of a number; both None: unknown."""
+    """Kernel block sizes of an attention backend: exact ``sizes``, ``multiples`` of a number, or both.
+
+    Both None: unknown. ``special``: what holds instead where a ``condition`` (the source's own words) is met,
+    the first that is."""
 
     sizes: tuple[int, ...] | None
     multiples: tuple[int, ...] | None
     condition: str | None = None
+    special: tuple[KernelSizes, ...] = ()
 
 
 Unit = Literal["manager", "kernel"]
@@ -160,12 +211,15 @@ Unit = Literal["manager", "kernel"]
 
 @dataclass(frozen=True, slots=True)
 class BlockFacts:
-    """KV cache blocks: the manager's (what --block-size sets) and the kernel's (what a backend's kernel addresses).
+    """KV cache blocks: the manager's (set by --block-size) and the kernel's (addressed by a backend).
 
-    ``proposer``: the unit in which the draft proposer computes slots; ``table``: the unit of the block table it reads.
-    ``common_size``: the release picks a common kernel size for a group and refuses where there is none.
-    ``default``: --block-size when not given, by platform ("cuda", "cpu", "rocm"); None where it is computed.
-    ``backends``: backend name (FLASH_ATTN) to its kernel sizes. ``priorities``: platform to backends in order of choice.
+    ``proposer``: the unit in which the V1 runner's draft proposer computes slots; ``table``: the unit of the
+    block table it reads. ``common_size``: the release picks a common kernel size for a group and refuses
+    where there is none. ``default``: --block-size when not given, by platform ("cuda", "cpu", "rocm"); None
+    where it is computed. ``default_adapts``: platform to whether a backend that does not take the default
+    then gets a size of its own. ``backends``: backend name (FLASH_ATTN) to its kernel sizes. ``head_sizes``:
+    backend name to the head sizes it takes, where it names any. ``cpu_backend``: the backend of the CPU
+    platform for plain attention.
     """
 
     proposer: Unit | None
@@ -174,11 +228,15 @@ class BlockFacts:
     default: dict[str, int | None]
     backends: dict[str, KernelSizes]
     cpu_backend: str | None
+    default_adapts: dict[str, bool] = field(default_factory=dict)
+    head_sizes: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class LayerFacts:
-    """Where the proposers iterate their set of draft layer names: file to "sorted" or "unsorted"."""
+    """Where the order of the draft's layer names decides something: file to "sorted" or "unsorted".
+
+    Unsorted is a bare set. A loop that treats all names alike and a look at any one of them do not count."""
 
     iteration: dict[str, Literal["sorted", "unsorted"]] = field(default_factory=dict)
 
@@ -187,7 +245,23 @@ class LayerFacts:
 class MethodFacts:
     """Speculative methods and architectures that the release knows.
 
-    ``architectures``: registry name to "module:Class". ``methods``: values of the ``method`` key."""
+    ``methods``: values of the ``method`` key. ``architectures``: registry name to "module:Class", the module as the
+    registry writes it (a bare name is one of the model folder).
+    """
 
     methods: tuple[str, ...]
     architectures: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TraitFacts:
+    """What the engine knows of a target by its class and config.
+
+    ``having``: trait (is_hybrid, is_attention_free, has_inner_state) to the architectures whose class bears it;
+    ``unreadable``: architectures of which it cannot be told. ``expert_keys``: config keys of which the first present one
+    is the number of experts, so that a model is MoE where it is above 0.
+    """
+
+    having: dict[str, tuple[str, ...]]
+    unreadable: tuple[str, ...]
+    expert_keys: tuple[str, ...] | None

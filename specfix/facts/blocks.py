@@ -9,6 +9,9 @@ from specfix.engines import Engine
 from specfix.engines.facts import KernelSizes
 from specfix.errors import MissingFact, NotApplicable, known
 
+BACKEND = "the attention backend (--attention-backend)"
+BLOCK_SIZE = "the KV cache block size (--block-size)"
+
 
 def backend(serving: Serving, hardware: Hardware, engine: Engine) -> str:
     """Name of the attention backend: the one asked for, or the only one that a CPU has."""
@@ -16,14 +19,14 @@ def backend(serving: Serving, hardware: Hardware, engine: Engine) -> str:
         return serving.attention_backend
     if hardware.platform == "cpu":
         return known(engine.blocks.cpu_backend, f"the CPU attention backend of {engine}")
-    raise MissingFact("the attention backend (--attention-backend)")
+    raise MissingFact(BACKEND)
 
 
 def block_size(serving: Serving, hardware: Hardware, engine: Engine) -> int:
     """Tokens in a block of the KV cache manager: --block-size, else the platform's default."""
     if serving.block_size is not None:
         return serving.block_size
-    return known(engine.blocks.default.get(hardware.platform), "the KV cache block size (--block-size)")
+    return known(engine.blocks.default.get(hardware.platform), BLOCK_SIZE)
 
 
 def kernel_size(manager: int, backends: Sequence[KernelSizes]) -> int | None:

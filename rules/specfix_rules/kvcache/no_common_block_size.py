@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Serving
 from specfix.engines import Engine
-from specfix.errors import NotApplicable
-from specfix.facts.blocks import kernel_block
+from specfix.errors import NotApplicable, known
+from specfix.facts.blocks import BACKEND, kernel_block
 
 
 @rule(
@@ -17,16 +17,17 @@ from specfix.facts.blocks import kernel_block
     severity="error",
     evidence=["vllm-project/vllm#54180", "vllm-project/vllm#47882", "vllm/v1/worker: select_common_block_size"],
 )
-def no_common_block_size(serving: Serving, engine: Engine, backend: str, block_size: int) -> Iterator[Finding]:
+def no_common_block_size(serving: Serving, engine: Engine, backend: str | None = None) -> Iterator[Finding]:
     """The attention backend takes neither the KV cache block size nor a part of it."""
     if serving.block_size is None:
         raise NotApplicable("the engine picks a block size that its backend takes")
-    if kernel_block(backend, block_size, engine) is not None:
+    backend = known(backend, BACKEND)
+    if kernel_block(backend, serving.block_size, engine) is not None:
         return
     stated = engine.blocks.backends[backend]
     takes = [str(size) for size in stated.sizes or ()] + [f"multiples of {base}" for base in stated.multiples or ()]
     yield Finding(
-        f"--block-size is {block_size}, and {backend} of {engine} takes {', '.join(takes)}: there is no common block size, "
+        f"--block-size is {serving.block_size}, and {backend} of {engine} takes {', '.join(takes)}: there is no common block size, "
         "and the engine refuses to start.",
         serving.at("block_size"),
         "load",

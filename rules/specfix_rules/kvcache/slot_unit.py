@@ -7,18 +7,19 @@ from collections.abc import Iterator
 from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Draft, Serving
 from specfix.engines import Engine
-from specfix.errors import NotApplicable, known
-from specfix.facts.blocks import kernel_block
+from specfix.errors import known
+from specfix.facts.blocks import BACKEND, BLOCK_SIZE, kernel_block
 
 
 @rule("KVC002", "slot-unit", severity="error", evidence=["vllm-project/vllm#31540", "vllm/v1/spec_decode/eagle.py"], requires=["KVC001"])
-def slot_unit(draft: Draft, serving: Serving, engine: Engine, runner: str, backend: str, block_size: int) -> Iterator[Finding]:
+def slot_unit(
+    draft: Draft, serving: Serving, engine: Engine, backend: str | None = None, block_size: int | None = None
+) -> Iterator[Finding]:
     """The proposer computes slots with the manager's block size over a table of kernel blocks."""
-    if runner != "V1":
-        raise NotApplicable("the proposer is the V1 runner's")
     proposer = known(engine.blocks.proposer, f"the block size that the proposer of {engine} computes slots with")
     if proposer == known(engine.blocks.table, f"the blocks that the block table of {engine} holds"):
         return
+    backend, block_size = known(backend, BACKEND), known(block_size, BLOCK_SIZE)
     kernel = kernel_block(backend, block_size, engine)
     if kernel in (block_size, None):
         return

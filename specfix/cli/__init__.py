@@ -1,0 +1,90 @@
+"""The command line: one module per command. Chooses exit codes; what is printed is made by report/.
+
+Exit status: 0 nothing to report; 1 findings; 2 it could not check; 130 interrupted; 141 the reader went away.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from specfix import __version__
+from specfix.cli import check, engine, explain, hardware, rules
+from specfix.cli.outcome import Outcome
+from specfix.errors import CannotCheck
+
+# The base of Typer's usage errors. It is Click's, which Typer brings from outside or, lately, inside itself.
+UsageProblem: type[Exception] = typer.BadParameter.__mro__[2]
+
+app = typer.Typer(
+    name="specfix",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (check.check, explain.explain, rules.rules, engine.engine, hardware.hardware):
+    app.command()(command)
+
+
+def show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"specfix {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def specfix(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=show_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    """Check a vLLM speculative-decoding pair before a GPU is taken."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    from specfix.report.terminal import write
+
+    try:
+        outcome = app(arguments, prog_name="specfix", standalone_mode=False)
+        if not isinstance(outcome, Outcome):
+            return outcome or 0  # help or version, printed by Typer
+        write(outcome.text, sys.stdout)
+        return outcome.status
+    except (KeyboardInterrupt, typer.Abort):
+        return 130
+    except BrokenPipeError:
+        # The buffer still holds text, and Python would complain when it closes the stream at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except CannotCheck as problem:
+        return complain(str(problem))
+    except UsageProblem as problem:
+        return complain(usage(problem))
+    except OSError as problem:  # a loader names what it cannot read; this is the disk, or the output
+        return complain(str(problem))
+    except Exception as bug:
+        import traceback
+
+        traceback.print_exc()
+        return complain(f"{type(bug).__name__} above is a bug of specfix or of a plugin: please report it")
+
+
+def usage(problem: Exception) -> str:
+    """What Typer has to say, in one line."""
+    context = getattr(problem, "ctx", None)
+    message = getattr(problem, "format_message", problem.__str__)()
+    return f"{message} (see {context.command_path if context else 'specfix'} --help)"
+
+
+def complain(message: str) -> int:
+    """Say on stderr why it could not check; returns the exit status for that."""
+    from specfix.report.terminal import printable, write
+
+    write(f"specfix: error: {printable(message)}\n", sys.stderr)
+    return 2

@@ -1,0 +1,57 @@
+"""The files of one model that are read, in a folder of whatever kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from specfix.deployment.config import Config
+from specfix.deployment.headers import read_tensors
+from specfix.deployment.json_text import read_json_object
+from specfix.deployment.model import Tensor
+from specfix.errors import CannotCheck
+
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "tokenizer.model",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+    "tekken.json",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What was found of one model. ``folder`` is the user's own; ``note`` is an assumption to be told."""
+
+    config: Config
+    folder: Path | None = None
+    tensors: Mapping[str, Tensor] | None = None
+    generation_config: Config | None = None
+    tokenizer_files: tuple[str, ...] = ()
+    note: str | None = None
+
+
+def read_folder(folder: Path, label: str | None = None) -> Files:
+    """The files of a model in a folder; ``label`` is what messages call it, where that is not its path."""
+    prefix = f"{label}:" if label else f"{folder}/"
+    config, generation = folder / "config.json", folder / "generation_config.json"
+    if not config.exists():
+        raise CannotCheck(f"{label or f'the folder {folder}'} has no config.json")
+    return Files(
+        read_config(config, f"{prefix}config.json"),
+        folder,
+        read_tensors(folder),
+        read_config(generation, f"{prefix}generation_config.json") if generation.exists() else None,
+        tuple(str(folder / name) for name in TOKENIZER_FILES if (folder / name).is_file()),
+    )
+
+
+def read_config(path: Path, name: str) -> Config:
+    """A JSON file as a Config that is called ``name``."""
+    values, text = read_json_object(path, name)
+    return Config(values, name, text)

@@ -1,0 +1,122 @@
+"""Names, types and shapes of a folder's tensors, from safetensors headers. No weight is read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from specfix.deployment.json_text import INDEX_LIMIT, parse_object, read_json_object, show
+from specfix.deployment.model import Tensor
+from specfix.errors import CannotCheck
+
+INDEX = "model.safetensors.index.json"
+HEADER_LIMIT = 25_000_000  # bytes; huggingface_hub's own bound, and far above any real header
+FILES_LIMIT = 10_000
+LFS_POINTER = b"version https://git-lfs"
+
+
+def read_tensors(folder: Path) -> dict[str, Tensor] | None:
+    """The tensors that the headers of ``folder`` declare; None where it has no safetensors file, or not all.
+
+    Raises CannotCheck for a damaged header or index. Pickled weights (.bin) are never opened.
+    """
+    files = [folder / name for name in weight_files(folder, {path.name for path in folder.iterdir()})]
+    if not files or not all(path.is_file() for path in files):
+        return None
+    tensors: dict[str, Tensor] = {}
+    for path in files:
+        found = read_header(path)
+        if found is None:
+            return None
+        tensors |= found
+    return tensors
+
+
+def weight_files(folder: Path, names: Collection[str]) -> list[str]:
+    """The safetensors files among the ``names`` of a model's files: those that its index lists, else all.
+
+    The index, where it is among them, is read from ``folder``.
+    """
+    if INDEX in names:
+        values, _ = read_json_object(folder / INDEX, str(folder / INDEX), INDEX_LIMIT)
+        return shards(values, str(folder / INDEX))
+    found = sorted(name for name in names if name.endswith(".safetensors") and "/" not in name)
+    # Mistral's own format of the same weights, which vLLM leaves out where there are others
+    return [name for name in found if not name.startswith("consolidated")] or found
+
+
+def shards(index: dict[str, Any], name: str) -> list[str]:
+    """The files that an index names. Raises CannotCheck for what leads out of the model's own folder."""
+    weight_map = index.get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise CannotCheck(f"{name} has no weight_map with the file of each tensor")
+    files = []
+    for file in dict.fromkeys(value for value in weight_map.values() if isinstance(value, str)):
+        if unsafe(file):
+            raise CannotCheck(f"{name} names the file {show(file)}, which is outside the model's folder")
+        files.append(file)
+    if any(not isinstance(value, str) for value in weight_map.values()) or len(files) > FILES_LIMIT:
+        raise CannotCheck(
+            f"{name} has a weight_map whose values are no file names, or more than {FILES_LIMIT:,}"
+        )
+    return sorted(files)
+
+
+def unsafe(file: str) -> bool:
+    """Whether a file name from an index could lead out of the folder."""
+    path = PurePosixPath(file)
+    return not path.name or path.is_absolute() or ".." in path.parts or any(bad in file for bad in "\\:\0")
+
+
+def read_header(path: Path) -> dict[str, Tensor] | None:
+    """The tensors of one file; None for a Git LFS pointer, which stands where weights were not fetched."""
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            start = file.read(8)
+            if LFS_POINTER.startswith(start) and (start + file.read(15)) == LFS_POINTER:
+                return None
+            file.seek(8)
+            length = header_length(start, size, str(path))
+            header = file.read(length)
+    except OSError as error:
+        raise CannotCheck(f"{path} cannot be read: {error.strerror or error}") from None
+    return parse_header(header, size - 8 - length, str(path), path.name)
+
+
+def header_length(start: bytes, size: int, name: str) -> int:
+    """Length of the JSON header, from the first 8 bytes of a file of ``size`` bytes. Raises CannotCheck."""
+    length = int.from_bytes(start, "little")
+    if len(start) < 8 or length > size - 8:
+        raise CannotCheck(f"{name} is no safetensors file: its {size:,} bytes end before its header does")
+    if length > HEADER_LIMIT:
+        raise CannotCheck(
+            f"{name} has a header of {length:,} bytes, more than the {HEADER_LIMIT:,} that are read"
+        )
+    return length
+
+
+def parse_header(header: bytes, data_size: int, name: str, file: str) -> dict[str, Tensor]:
+    """Tensors of a header, whose data must lie within ``data_size`` bytes."""
+    try:
+        entries = parse_object(header.decode(), f"the header of {name}")
+    except UnicodeDecodeError:
+        raise CannotCheck(f"the header of {name} is not UTF-8 text") from None
+    entries.pop("__metadata__", None)
+    return {key: tensor(key, entry, data_size, name, file) for key, entry in entries.items()}
+
+
+def tensor(key: str, entry: Any, data_size: int, name: str, file: str) -> Tensor:
+    """One entry of a header. Raises CannotCheck where it is no tensor, or its data is not in the file."""
+    match entry:
+        case {"dtype": str(dtype), "shape": list(shape), "data_offsets": [int(begin), int(end)]} if all(
+            type(size) is int and size >= 0 for size in shape
+        ):
+            if 0 <= begin <= end <= data_size:
+                return Tensor(dtype, tuple(shape), file)
+            raise CannotCheck(
+                f"{name} ends before the data of tensor {show(key)}: it is damaged, or not wholly downloaded"
+            )
+    raise CannotCheck(f"the header of {name} describes tensor {show(key)} as {show(entry)}")

@@ -1,0 +1,211 @@
+"""From what the user wrote to a Deployment: find each model's files, read them, settle the method."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, overload
+
+from specfix.deployment import Deployment
+from specfix.deployment.config import Config
+from specfix.deployment.expected import check_types
+from specfix.deployment.files import Files, read_config, read_folder
+from specfix.deployment.hardware import Hardware, find_hardware
+from specfix.deployment.json_text import plain, show
+from specfix.deployment.kinds import draft_kind, named_kind
+from specfix.deployment.model import Draft, Target, mtp_layers
+from specfix.deployment.serving import Serving
+from specfix.errors import CannotCheck
+
+Side = Literal["target", "draft"]
+
+HUB_ID = re.compile(
+    r"(?P<id>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@(?P<revision>[\w.][\w./-]*))?", re.ASCII
+)
+
+# methods without a draft model of their own; the engine knows whether they exist
+DRAFTLESS = frozenset({"ngram", "[ngram]", "ngram_gpu", "suffix", "custom_class", "extract_hidden_states"})
+# methods whose draft may be a part of the target's own checkpoint
+BUILT_IN = frozenset({"mtp", "dspark"})
+# methods whose draft is a model of its own
+SEPARATE = frozenset({"eagle", "eagle3", "dflash", "draft_model", "medusa", "mlp_speculator"})
+
+
+def load_deployment(
+    target: str,
+    draft: str | None = None,
+    serving: Serving | None = None,
+    hardware: Hardware | str | None = None,
+) -> Deployment:
+    """The deployment that is meant; ``hardware`` is a preset's name or a file, None what is found here.
+
+    Raises CannotCheck where a model cannot be read, or where the two do not make a deployment at all.
+    """
+    given = serving or Serving()
+    target_files = find_files(target, "target")
+    served = make_target(target, target_files)
+    refuse_head(served, draft)
+    draft_files = find_files(draft, "draft") if draft is not None else None
+    drafting = make_draft(draft, draft_files) if draft is not None and draft_files else None
+    method, drafting, assumptions = settle_method(given.method, served, drafting)
+    notes = [files.note for files in (target_files, draft_files) if files and files.note]
+    if not isinstance(hardware, Hardware):
+        if hardware is None:
+            assumptions.append("the hardware is this machine")
+        hardware = find_hardware(hardware)
+    return Deployment(served, drafting, replace(given, method=method), hardware, (*notes, *assumptions))
+
+
+@overload
+def load_model(reference: str, side: Literal["target"]) -> Target: ...
+@overload
+def load_model(reference: str, side: Literal["draft"]) -> Draft: ...
+def load_model(reference: str, side: Side) -> Target | Draft:
+    """The model in a folder, in a config.json, or on the Hub as org/name[@revision]. Raises CannotCheck."""
+    files = find_files(reference, side)
+    return make_target(reference, files) if side == "target" else make_draft(reference, files)
+
+
+def make_target(reference: str, files: Files) -> Target:
+    """The target that ``files`` hold."""
+    require_architectures(files.config)
+    return Target(
+        reference,
+        files.config,
+        files.folder,
+        files.tensors,
+        files.generation_config,
+        files.tokenizer_files,
+    )
+
+
+def make_draft(reference: str, files: Files) -> Draft:
+    """The draft that ``files`` hold. A head of a known kind needs no architectures."""
+    kind = draft_kind(files.config, files.tensors)
+    if kind == "draft_model":
+        require_architectures(files.config)
+    return Draft(
+        reference,
+        files.config,
+        files.folder,
+        files.tensors,
+        files.generation_config,
+        files.tokenizer_files,
+        kind,
+        files.config.is_speculators,
+    )
+
+
+def require_architectures(config: Config) -> None:
+    """Raise CannotCheck where the config names no model class."""
+    if not config.values.get("architectures"):
+        raise CannotCheck(f"{config.file} has no architectures, so that no engine can tell which model it is")
+
+
+def find_files(reference: str, side: Side) -> Files:
+    """The files of ``reference``, here or on the Hub, with the types in its config checked."""
+    path = Path(reference).expanduser()
+    try:
+        if path.is_dir():
+            files = read_folder(path)
+        elif path.exists():
+            files = Files(read_config(path, str(path)))
+        else:
+            files = find_on_hub(reference, side)
+    except (OSError, ValueError) as error:  # a name too long for the file system, a NUL
+        raise CannotCheck(f"the {side} {show(reference)} cannot be read: {error}") from None
+    check_types(files.config)
+    return files
+
+
+def find_on_hub(reference: str, side: Side) -> Files:
+    """The files of org/name[@revision]."""
+    match = HUB_ID.fullmatch(reference)
+    if match is None:
+        raise CannotCheck(
+            f"the {side} {show(reference)} does not exist here, and is no org/name[@revision] on the Hub"
+        )
+    from specfix.deployment.hub import read_repository
+
+    return read_repository(match["id"], match["revision"])
+
+
+def refuse_head(target: Target, draft: str | None) -> None:
+    """Raise CannotCheck where the target's own names say that it is a drafting head."""
+    kind = named_kind(target.config)
+    if kind is None:
+        return
+    head = f"{target.reference} is a draft ({plain(kind)})"
+    if draft is not None:
+        raise CannotCheck(f"TARGET and DRAFT look swapped: {head}, and {draft} is given as its draft")
+    verifier = speculators_verifier(target.config)
+    if verifier:
+        raise CannotCheck(f"{head} made for {verifier}: check {verifier} with it as DRAFT")
+    raise CannotCheck(f"{head}, not a model to serve: give its target first")
+
+
+def speculators_verifier(config: Config) -> str | None:
+    """The target that a speculators draft was made for."""
+    verifier = (config.values.get("speculators_config") or {}).get("verifier")
+    name = verifier.get("name_or_path") if isinstance(verifier, dict) else None
+    return plain(name) if isinstance(name, str) else None
+
+
+def settle_method(
+    given: str | None, target: Target, draft: Draft | None
+) -> tuple[str, Draft | None, list[str]]:
+    """(method, draft, assumptions): the method given, else what the files say. Raises CannotCheck."""
+    if draft is None:
+        return settle_without_draft(given, target)
+    built_in = same_model(target, draft)
+    if given is None:
+        kind = "mtp" if built_in and mtp_layers(target.config) else draft.kind
+        draft = replace(draft, kind=kind)
+        return kind, draft, [f"method {kind}: {why_kind(draft)}"]
+    if given in DRAFTLESS:
+        return given, None, [f"the draft is left aside: method {given} has none"]
+    if built_in and given in SEPARATE - {"draft_model"}:
+        raise CannotCheck(
+            f"TARGET and DRAFT are both {draft.reference}; a {given} draft is a model of its own"
+        )
+    return given, draft, []
+
+
+def settle_without_draft(given: str | None, target: Target) -> tuple[str, Draft | None, list[str]]:
+    """The same where no draft was given: it is in the target's own files, or there is none."""
+    if given in SEPARATE:
+        raise CannotCheck(f"method {given} needs a DRAFT beside {target.reference}")
+    if given is None and not target.mtp_layers:
+        raise CannotCheck(
+            f"{target.reference} states no MTP layers of its own: give a DRAFT, or a --method without one"
+        )
+    if given is None or given in BUILT_IN or given.endswith("_mtp"):
+        own = Draft(
+            target.reference,
+            target.config,
+            target.folder,
+            target.tensors,
+            target.generation_config,
+            target.tokenizer_files,
+            given if given in BUILT_IN else "mtp",
+        )
+        return given or "mtp", own, [] if given else ["method mtp: the target has MTP layers"]
+    return given, None, []  # what has no draft, and what the engine may not know at all
+
+
+def same_model(target: Target, draft: Draft) -> bool:
+    """Whether both names lead to the same files."""
+    if target.folder is not None and draft.folder is not None:
+        return target.folder.resolve() == draft.folder.resolve()
+    return target.config.file == draft.config.file
+
+
+def why_kind(draft: Draft) -> str:
+    """Where the kind comes from, for an assumption."""
+    if draft.kind == "draft_model":
+        return "nothing in the draft's files says otherwise"
+    if named_kind(draft.config) == draft.kind:
+        names = [*draft.architectures, draft.model_type, draft.kind]
+        return f"the draft is a {plain(next(name for name in names if name))}"
+    return "by marks in the draft's files"

@@ -1,0 +1,58 @@
+"""Read all facts of one engine from its source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from specfix.engines.engine import Engine
+from specfix.engines.read_blocks import read_blocks
+from specfix.engines.read_cpu import read_cpu
+from specfix.engines.read_eagle import read_eagle
+from specfix.engines.read_layers import read_layers
+from specfix.engines.read_lengths import read_lengths
+from specfix.engines.read_methods import read_methods
+from specfix.engines.read_rope import read_rope
+from specfix.engines.read_runner import read_runner
+from specfix.engines.read_traits import read_traits
+from specfix.engines.read_triton import read_triton
+from specfix.engines.source import SourceTree
+from specfix.errors import CannotCheck
+
+# without these there is nothing to judge by; each release from 0.11 on has them
+NEEDED = (
+    "config/model.py",
+    "config/speculative.py",
+    "config/vllm.py",
+    "envs.py",
+    "model_executor/models/registry.py",
+    "v1/worker/gpu_model_runner.py",
+    "v1/worker/gpu_worker.py",
+)
+
+
+def read_engine(package: Path, source: str, version: str | None = None) -> Engine:
+    """All facts of the vLLM package folder ``package``. CannotCheck where it is none, or only half of one."""
+    tree = SourceTree(package)
+    missing = [file for file in NEEDED if tree.module(file) is None]
+    if missing:
+        raise CannotCheck(
+            f"{package} is no readable vLLM package: {', '.join(missing)} is missing or not Python"
+        )
+    unknown: dict[str, str] = {}
+    methods = read_methods(tree, unknown)
+    return Engine(
+        name="vllm",
+        version=version or tree.version or "unknown version",
+        source=source,
+        runner=read_runner(tree, unknown),
+        lengths=read_lengths(tree, unknown, methods),
+        rope=read_rope(tree, unknown),
+        eagle=read_eagle(tree, unknown, methods),
+        cpu=read_cpu(tree, unknown),
+        triton=read_triton(tree, unknown),
+        blocks=read_blocks(tree, unknown),
+        layers=read_layers(tree, unknown),
+        methods=methods,
+        traits=read_traits(tree, unknown, methods),
+        unknown=dict(sorted(unknown.items())),
+    )

@@ -1,0 +1,254 @@
+"""KV cache blocks: which sizes the attention backends take, and in which unit the draft proposer counts."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from specfix.engines.classes import Class, Classes, Lineage
+from specfix.engines.facts import BlockFacts, KernelSizes, Unit
+from specfix.engines.source import SourceTree, dotted, find_function, literal, walk
+
+REGISTRIES = ("v1/attention/backends/registry.py", "attention/backends/registry.py")
+PROPOSERS = ("v1/spec_decode/llm_base_proposer.py", "v1/spec_decode/eagle.py")
+TABLE = "v1/worker/block_table.py"
+PICKERS = ("v1/worker/utils.py", "v1/worker/gpu_model_runner.py")
+SIZES = "get_supported_kernel_block_sizes"
+HEADS = "get_supported_head_sizes"
+UNKNOWN = KernelSizes(None, None)
+
+
+def read_blocks(tree: SourceTree, unknown: dict[str, str]) -> BlockFacts:
+    backends = dict(_backends(tree))
+    if not backends:
+        unknown["blocks.backends"] = "no registry of attention backends by name and class"
+    sizes = {name: _kernel_sizes(tree, lineage) for name, lineage in backends.items()}
+    if backends and not any(lineage.find(SIZES) for lineage in backends.values()):
+        sizes = {}
+        unknown["blocks.backends"] = f"its attention backends have no {SIZES}"
+    heads = {name: tuple(_literal_sizes(lineage, HEADS)) for name, lineage in backends.items()}
+    default = {platform: _default(tree, platform) for platform in ("cuda", "cpu", "rocm")}
+    for platform, size in default.items():
+        if size is None:
+            unknown[f"blocks.default.{platform}"] = "computed, or not written as a number"
+    proposer = _proposer_unit(tree)
+    if proposer is None:
+        unknown["blocks.proposer"] = "no block size of a known form in the draft proposer"
+    return BlockFacts(
+        proposer=proposer,
+        table=_table_unit(tree, unknown),
+        common_size=any(_picks_common_size(tree.module(file)) for file in PICKERS),
+        default=default,
+        backends=sizes,
+        cpu_backend=_cpu_backend(tree, unknown),
+        default_adapts={platform: _adapts(tree, platform) for platform in default},
+        head_sizes={name: taken for name, taken in heads.items() if taken},
+    )
+
+
+def _backends(tree: SourceTree) -> Iterator[tuple[str, Lineage]]:
+    """``NAME = "package.module.Class"`` in the enumeration of attention backends."""
+    classes = Classes(tree)
+    for file in REGISTRIES:
+        node = tree.class_(file, "AttentionBackendEnum")
+        for statement in node.body if node else ():
+            path = literal(statement.value) if isinstance(statement, ast.Assign) else None
+            if isinstance(statement, ast.Assign) and isinstance(path, str) and "." in path:
+                found = classes.at(path)
+                if len(found) == 1 and found[0] is not None:
+                    yield ast.unparse(statement.targets[0]), classes.lineage(found[0])
+
+
+def _kernel_sizes(tree: SourceTree, lineage: Lineage) -> KernelSizes:
+    method = lineage.method(SIZES)
+    if method is None:
+        return UNKNOWN
+    owner, function = method
+    branches = list(_branches(tree, owner, function.body, None))
+    usual = [branch for branch in branches if branch.condition is None]
+    special = [branch for branch in branches if branch.condition is not None]
+    if len(usual) != 1:
+        return KernelSizes(None, None, special=tuple(special))
+    if len(special) == 1 and (special[0].condition or "").startswith("not "):
+        # ``if not large: return small; return large``: the usual case is the one that asks for nothing
+        (other,) = special
+        large = KernelSizes(usual[0].sizes, usual[0].multiples, (other.condition or "").removeprefix("not "))
+        return KernelSizes(other.sizes, other.multiples, special=(large,))
+    return KernelSizes(usual[0].sizes, usual[0].multiples, special=tuple(special))
+
+
+def _branches(
+    tree: SourceTree, owner: Class, body: Iterable[ast.stmt], condition: str | None
+) -> Iterator[KernelSizes]:
+    """What each ``return`` says, under the test that leads to it."""
+    for statement in body:
+        if isinstance(statement, ast.If):
+            test = ast.unparse(statement.test)
+            both = f"{condition} and {test}" if condition else test
+            yield from _branches(tree, owner, statement.body, both)
+            yield from _branches(tree, owner, statement.orelse, f"not ({test})")
+        elif isinstance(statement, ast.Return) and statement.value is not None:
+            yield from _sizes(tree, owner, statement.value, condition)
+
+
+def _sizes(tree: SourceTree, owner: Class, value: ast.expr, condition: str | None) -> Iterator[KernelSizes]:
+    """``[16, MultipleOf(64)]``, ``[64] if test else [128]``, ``[64 if test else 128]``, ``list(NAME)``."""
+    choice = value if isinstance(value, ast.IfExp) else None
+    if isinstance(value, ast.List) and len(value.elts) == 1 and isinstance(value.elts[0], ast.IfExp):
+        choice = value.elts[0]
+    if choice is not None:
+        for part, test in ((choice.body, ast.unparse(choice.test)), (choice.orelse, condition)):
+            listed = part if isinstance(part, ast.List | ast.Tuple) else ast.List([part])
+            yield from _sizes(tree, owner, listed, test)
+        return
+    if isinstance(value, ast.Call) and dotted(value.func) in {"list", "tuple"} and value.args:
+        value = value.args[0]
+    if isinstance(value, ast.Name):
+        value = _module_constant(tree, owner.file, value.id) or value
+    elements = value.elts if isinstance(value, ast.List | ast.Tuple) else [value]
+    exact = [literal(element) for element in elements]
+    multiples = [_multiple(element) for element in elements]
+    if any(not isinstance(e, int) and m is None for e, m in zip(exact, multiples, strict=True)):
+        yield KernelSizes(None, None, condition)
+        return
+    sizes = tuple(e for e in exact if isinstance(e, int))
+    yield KernelSizes(sizes or None, tuple(m for m in multiples if m is not None) or None, condition)
+
+
+def _multiple(node: ast.expr) -> int | None:
+    """n of ``MultipleOf(n)``."""
+    if isinstance(node, ast.Call) and (dotted(node.func) or "").endswith("MultipleOf"):
+        arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+        number = literal(arguments[0]) if arguments else None
+        return number if isinstance(number, int) else None
+    return None
+
+
+def _module_constant(tree: SourceTree, file: str, name: str) -> ast.expr | None:
+    module = tree.module(file)
+    for statement in module.body if module else ():
+        if isinstance(statement, ast.Assign) and dotted(statement.targets[0]) == name:
+            return statement.value
+        if isinstance(statement, ast.AnnAssign) and dotted(statement.target) == name:
+            return statement.value
+    return None
+
+
+def _literal_sizes(lineage: Lineage, name: str) -> Iterator[int]:
+    """Numbers of a method that does nothing but return a list of them."""
+    method = lineage.method(name)
+    returns = [node.value for node in walk(method[1], ast.Return)] if method else []
+    value = literal(returns[0]) if len(returns) == 1 else None
+    for each in value if isinstance(value, list | tuple) else ():
+        if isinstance(each, int):
+            yield each
+
+
+def _picks_common_size(module: ast.Module | None) -> bool:
+    """A function that looks for a size that all backends of a group take, and raises where there is none."""
+    return any(
+        "common_block_size" in function.name and any(True for _ in walk(function, ast.Raise))
+        for function in (walk(module, ast.FunctionDef) if module else ())
+    )
+
+
+def _table_unit(tree: SourceTree, unknown: dict[str, str]) -> Unit | None:
+    """Kernel blocks, where the table is made with a kernel block size into which it splits the manager's."""
+    node = tree.class_(TABLE, "BlockTable")
+    init = find_function(node, "__init__") if node else None
+    if init is None:
+        unknown["blocks.table"] = f"no BlockTable in {TABLE}"
+        return None
+    kernel = any(argument.arg == "kernel_block_size" for argument in init.args.args + init.args.kwonlyargs)
+    return "kernel" if kernel else "manager"
+
+
+def _proposer_unit(tree: SourceTree) -> Unit | None:
+    """What the proposer's ``block_size`` is taken from; None where its assignments do not agree."""
+    for file in PROPOSERS:
+        module = tree.module(file)
+        units = set(_units(tree, module)) if module else set()
+        if units:
+            return units.pop() if len(units) == 1 else None
+    return None
+
+
+def _units(tree: SourceTree, module: ast.Module) -> Iterator[Unit]:
+    for node in walk(module, ast.Assign):
+        if (dotted(node.targets[0]) or "").rpartition(".")[2] != "block_size":
+            continue
+        value = ast.unparse(node.value)
+        if "tree" in value:
+            continue  # drafting in trees has a loop of its own
+        if "kernel_block_sizes[" in value:
+            yield "kernel"
+        elif value.endswith("cache_config.block_size"):
+            yield "manager"
+        elif value.endswith(".kv_cache_spec.block_size"):
+            # A metadata builder has a spec of its own, made with the kernel block size in some releases.
+            builder = "builder" in value.lower()
+            yield "kernel" if builder and _builders_get_kernel_size(tree) else "manager"
+
+
+def _builders_get_kernel_size(tree: SourceTree) -> bool:
+    function = tree.function(PICKERS[0], "create_metadata_builders")
+    return function is not None and "copy_with_new_block_size(kernel_block_size)" in ast.unparse(function)
+
+
+def _default(tree: SourceTree, platform: str) -> int | None:
+    """``cache_config.block_size = N`` where the user has given none; else the config class's own default."""
+    module = tree.module(f"platforms/{platform}.py")
+    for branch in walk(module, ast.If) if module else ():
+        test = ast.unparse(branch.test)
+        if "block_size is None" in test or "not cache_config.user_specified_block_size" in test:
+            assigned = [node.value for node in walk(branch, ast.Assign) if _is_block_size(node.targets[0])]
+            if assigned:
+                return _number(assigned[-1])  # a special case comes first, the usual one in its ``else``
+    for file in ("config/cache.py", "config.py"):
+        config = tree.class_(file, "CacheConfig")
+        for statement in config.body if config else ():
+            if isinstance(statement, ast.AnnAssign) and dotted(statement.target) == "DEFAULT_BLOCK_SIZE":
+                value = literal(statement.value)
+                return value if isinstance(value, int) else None
+    return None
+
+
+def _is_block_size(target: ast.expr) -> bool:
+    return (dotted(target) or "").endswith("cache_config.block_size")
+
+
+def _number(value: ast.expr) -> int | None:
+    """``128``, or the number handed to a function that may choose another: ``preferred(backends, 128)``."""
+    found = literal(value)
+    if found is None and isinstance(value, ast.Call):
+        numbers = [literal(argument) for argument in value.args]
+        found = next((number for number in numbers if isinstance(number, int)), None)
+    return found if isinstance(found, int) else None
+
+
+def _adapts(tree: SourceTree, platform: str) -> bool:
+    """Whether the backend is asked for the size that it prefers, by this platform or by the base of all."""
+    for file in (f"platforms/{platform}.py", "platforms/interface.py"):
+        function = tree.function(file, "update_block_size_for_backend")
+        if function is not None:
+            return "preferred_block_size" in ast.unparse(function)
+    return False
+
+
+def _cpu_backend(tree: SourceTree, unknown: dict[str, str]) -> str | None:
+    """The last thing that the CPU platform returns: earlier ones are for MLA and the like."""
+    function = tree.function("platforms/cpu.py", "get_attn_backend_cls")
+    last = function.body[-1] if function else None
+    value = last.value if isinstance(last, ast.Return) else None
+    path = literal(value)
+    if isinstance(path, str):
+        found = Classes(tree).at(path)
+        method = Classes(tree).lineage(found[0]).method("get_name") if found and found[0] else None
+        names = [literal(node.value) for node in walk(method[1], ast.Return)] if method else []
+        if names and isinstance(names[0], str):
+            return names[0]
+    parts = (dotted(value.func) or "").split(".") if isinstance(value, ast.Call) else []
+    if len(parts) == 3 and parts[0] == "AttentionBackendEnum":  # AttentionBackendEnum.CPU_ATTN.get_path()
+        return parts[1]
+    unknown["blocks.cpu_backend"] = "the CPU platform does not simply name a backend"
+    return None

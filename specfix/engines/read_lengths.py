@@ -1,0 +1,240 @@
+"""Read how a release derives lengths, and what it does where the draft's is shorter than the target's."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from specfix.engines.conditions import evaluate
+from specfix.engines.facts import LengthFacts, MethodFacts
+from specfix.engines.lift import Lifter, module_constant
+from specfix.engines.source import SourceTree, dotted, find_function, literal, walk
+
+MODEL = "config/model.py"
+CONVERTOR = "transformers_utils/model_arch_config_convertor.py"
+SPECULATIVE = "config/speculative.py"
+CONFIG = "config/vllm.py"
+RUNNER = "v1/worker/gpu_model_runner.py"
+
+DERIVE = "_get_and_verify_max_len"
+RAISE = "_maybe_override_draft_max_position_embeddings"
+KEYS = "ModelArchConfigConvertorBase.derive_max_model_len_and_key"  # older releases: in DERIVE itself
+LIMIT = "_limit_max_model_len_to_draft"
+ORIGINAL = "original_max_position_embeddings"
+
+
+def read_lengths(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts) -> LengthFacts:
+    derive = tree.function(MODEL, DERIVE)
+    if derive is None:
+        for fact in (
+            "keys",
+            "unscaled_rope_types",
+            "yarn_from_original",
+            "unscaled_model_types",
+            "longrope_from_original",
+        ):
+            unknown[f"lengths.{fact}"] = f"no {DERIVE} in {MODEL}"
+    source = tree.function(CONVERTOR, KEYS) or derive
+    keys = _keys(tree, source)
+    if keys is None:
+        unknown.setdefault("lengths.keys", "no list of keys found")
+    unscaled = _not_in(derive, "rope_type") if derive else None
+    if derive and unscaled is None:
+        unknown["lengths.unscaled_rope_types"] = f"no test of rope_type in {DERIVE}"
+    guard = _guard(tree)
+    readable = tree.module(RUNNER) is not None
+    if not readable:
+        unknown["lengths.v1_guard"] = unknown["lengths.guard_extra"] = f"no {RUNNER}"
+    raised = _raised_methods(tree, methods, unknown)
+    return LengthFacts(
+        keys=keys,
+        unscaled_rope_types=unscaled,
+        yarn_from_original=_starts_from_original(derive) if derive else None,
+        unscaled_model_types=_unscaled_model_types(derive) if derive else None,
+        v1_guard=guard is not None if readable else None,
+        guard_extra=_extra(tree, guard, methods, unknown) if readable else None,
+        raised_methods=raised,
+        raised_rope_types=_raised_rope_types(tree) if raised else None,
+        raise_also_lifts_length=None if raised is None else bool(raised) and _lifts_length(tree),
+        limits_target=_limits_target(tree, unknown),
+        overriding_key=_overriding_key(source),
+        longrope_from_original=_longrope_from_original(derive) if derive else None,
+    )
+
+
+def _keys(tree: SourceTree, function: ast.FunctionDef | None) -> tuple[str, ...] | None:
+    """The list over which a loop reads attributes of the config."""
+    lists = {
+        target.id: node.value
+        for node in (walk(function, ast.Assign) if function else ())
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for loop in walk(function, ast.For) if function else ():
+        over = lists.get(loop.iter.id) if isinstance(loop.iter, ast.Name) else loop.iter
+        if isinstance(over, ast.Name):
+            keys = module_constant(tree, CONVERTOR, over.id)
+        else:
+            keys = literal(over)
+        reads = any(
+            isinstance(call.func, ast.Name) and call.func.id == "getattr" for call in walk(loop, ast.Call)
+        )
+        if reads and isinstance(keys, list | tuple) and all(isinstance(key, str) for key in keys):
+            return tuple(keys)
+    return None
+
+
+def _overriding_key(function: ast.FunctionDef | None) -> str | None:
+    """A key that is read after the loop and, where it is set, replaces what the loop found."""
+    for node in walk(function, ast.If) if function else ():
+        if isinstance(node.test, ast.NamedExpr) and isinstance(call := node.test.value, ast.Call):
+            key = literal(call.args[1]) if dotted(call.func) == "getattr" and len(call.args) > 1 else None
+            if isinstance(key, str):
+                return key
+    return None
+
+
+def _comparisons(function: ast.AST) -> Iterator[tuple[ast.cmpop, ast.expr, ast.expr]]:
+    for node in walk(function, ast.Compare):
+        if len(node.ops) == 1:
+            yield node.ops[0], node.left, node.comparators[0]
+
+
+def _not_in(function: ast.AST, name: str) -> tuple[str, ...] | None:
+    """The literal types in ``name not in (…)``."""
+    for operator, left, right in _comparisons(function):
+        types = literal(right)
+        if (
+            isinstance(operator, ast.NotIn)
+            and dotted(left) == name
+            and isinstance(types, tuple | list | set | frozenset)
+        ):
+            return tuple(map(str, types))
+    return None
+
+
+def _unscaled_model_types(function: ast.AST) -> tuple[str, ...]:
+    """The substrings in ``"gemma3" not in hf_config.model_type``."""
+    return tuple(
+        str(literal(left))
+        for operator, left, right in _comparisons(function)
+        if isinstance(operator, ast.NotIn)
+        and isinstance(literal(left), str)
+        and (dotted(right) or "").endswith("model_type")
+    )
+
+
+def _mentions(node: ast.AST, text: str) -> bool:
+    return any(constant.value == text for constant in walk(node, ast.Constant))
+
+
+def _starts_from_original(function: ast.AST) -> bool:
+    """Whether, for yarn, the length so far is replaced by original_max_position_embeddings."""
+    return any(
+        _mentions(node.test, "yarn")
+        and any(_mentions(a.value, ORIGINAL) for s in node.body for a in walk(s, ast.Assign))
+        for node in walk(function, ast.If)
+    )
+
+
+def _longrope_from_original(function: ast.AST) -> bool:
+    return any(
+        _mentions(node.test, "longrope") and any(_mentions(statement, ORIGINAL) for statement in node.body)
+        for node in walk(function, ast.If)
+    )
+
+
+def _guard(tree: SourceTree) -> ast.FunctionDef | None:
+    """The function of the V1 runner that compares with the drafter's own length."""
+    module = tree.module(RUNNER)
+    for function in walk(module, ast.FunctionDef) if module else ():
+        for operator, _, right in _comparisons(function):
+            if isinstance(operator, ast.LtE) and (dotted(right) or "").endswith(
+                "effective_drafter_max_model_len"
+            ):
+                return function
+    return None
+
+
+def _extra(
+    tree: SourceTree, guard: ast.FunctionDef | None, methods: MethodFacts, unknown: dict[str, str]
+) -> dict[str, int] | None:
+    """Tokens that a method counts beyond num_spec_tokens: ``… + (1 if … else 0)`` in the guard."""
+    lifter = Lifter(tree, CONFIG, "VllmConfig")
+    found: dict[str, int] = {}
+    for node in walk(guard, ast.IfExp) if guard else ():
+        then, otherwise = literal(node.body), literal(node.orelse)
+        if not (isinstance(then, int) and isinstance(otherwise, int)):
+            continue
+        test = lifter.lift(node.test, {})
+        for method in methods.methods:
+            holds = evaluate(test, {"speculative_config.method": method})
+            if holds is None:
+                unknown["lengths.guard_extra"] = f"{RUNNER}:{node.lineno} not understood"
+                return None
+            if extra := then if holds else otherwise:
+                found[method] = extra
+    return found
+
+
+def _limits_target(tree: SourceTree, unknown: dict[str, str]) -> bool | None:
+    if tree.module(CONFIG) is None:
+        unknown["lengths.limits_target"] = f"no {CONFIG}"
+        return None
+    return any(_calls(tree, CONFIG, LIMIT))
+
+
+def _calls(tree: SourceTree, file: str, method: str) -> Iterator[ast.Call]:
+    module = tree.module(file)
+    for call in walk(module, ast.Call) if module else ():
+        if (dotted(call.func) or "").rpartition(".")[2] == method:
+            yield call
+
+
+def _raised_methods(
+    tree: SourceTree, methods: MethodFacts, unknown: dict[str, str]
+) -> tuple[str, ...] | None:
+    """Methods for which the call that raises the draft's positions is reached."""
+    module = tree.module(SPECULATIVE)
+    if module is None:
+        for fact in ("raised_methods", "raised_rope_types", "raise_also_lifts_length"):
+            unknown[f"lengths.{fact}"] = f"no {SPECULATIVE}"
+        return None
+    call = next(_calls(tree, SPECULATIVE, RAISE), None)
+    owner = next((f for f in walk(module, ast.FunctionDef) if call in ast.walk(f)), None) if call else None
+    if call is None or owner is None:
+        return ()
+    reached = Lifter(tree, SPECULATIVE, "SpeculativeConfig").reached(owner.name, call)
+    return tuple(method for method in methods.methods if evaluate(reached, {"method": method}) is not False)
+
+
+def _raised_rope_types(tree: SourceTree) -> tuple[str, ...] | None:
+    """The rope types that the raise is confined to, by a test in it or in a function that it calls."""
+    module = tree.module(SPECULATIVE)
+    function = find_function(module, RAISE) if module else None
+    if module is None or function is None:
+        return None
+    called = [find_function(module, dotted(call.func) or "?") for call in walk(function, ast.Call)]
+    for scope in (function, *filter(None, called)):
+        for operator, left, right in _comparisons(scope):
+            if not (isinstance(operator, ast.In | ast.NotIn) and _mentions(left, "rope_type")):
+                continue
+            types = (
+                module_constant(tree, SPECULATIVE, right.id)
+                if isinstance(right, ast.Name)
+                else literal(right)
+            )
+            if isinstance(types, set | frozenset | tuple | list):
+                return tuple(sorted(map(str, types)))
+    return None
+
+
+def _lifts_length(tree: SourceTree) -> bool:
+    """Whether the draft's max_model_len, derived when its ModelConfig was made, is raised as well."""
+    function = tree.function(SPECULATIVE, RAISE)
+    assigned = [t for a in walk(function, ast.Assign) for t in a.targets] if function else []
+    if any(isinstance(target, ast.Attribute) and target.attr == "max_model_len" for target in assigned):
+        return True
+    raised = next(_calls(tree, SPECULATIVE, RAISE))
+    derived = [*_calls(tree, SPECULATIVE, DERIVE), *_calls(tree, SPECULATIVE, DERIVE.lstrip("_"))]
+    return any(call.lineno > raised.lineno for call in derived)

@@ -1,0 +1,68 @@
+"""Read the speculative methods and the architectures that a release knows."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from specfix.engines.facts import MethodFacts
+from specfix.engines.source import SourceTree, literal
+
+SPECULATIVE = "config/speculative.py"
+REGISTRY = "model_executor/models/registry.py"
+NAME = "SpeculativeMethod"
+ALL_MODELS = "_VLLM_MODELS"
+
+
+def read_methods(tree: SourceTree, unknown: dict[str, str]) -> MethodFacts:
+    module = tree.module(SPECULATIVE)
+    methods = tuple(dict.fromkeys(_texts(_assigned(module, NAME), module))) if module else ()
+    if not methods:
+        unknown["methods.methods"] = f"no {NAME} in {SPECULATIVE}"
+    registry = tree.module(REGISTRY)
+    architectures = dict(sorted(_entries(_assigned(registry, ALL_MODELS), registry))) if registry else {}
+    if not architectures:
+        unknown["methods.architectures"] = f"no {ALL_MODELS} in {REGISTRY}"
+    return MethodFacts(methods, architectures)
+
+
+def _assigned(module: ast.Module, name: str) -> ast.expr | None:
+    for node in reversed(module.body):
+        if isinstance(node, ast.Assign) and any(
+            isinstance(t, ast.Name) and t.id == name for t in node.targets
+        ):
+            return node.value
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
+            return node.value
+    return None
+
+
+def _texts(node: ast.expr | None, module: ast.Module) -> Iterator[str]:
+    """Values of a Literal, with the Literals that it names in their places."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.Name):
+        yield from _texts(_assigned(module, node.id), module)
+    elif isinstance(node, ast.Subscript):
+        yield from _texts(node.slice, module)
+    elif isinstance(node, ast.Tuple):
+        for part in node.elts:
+            yield from _texts(part, module)
+    elif isinstance(node, ast.BinOp):  # X | Y
+        yield from _texts(node.left, module)
+        yield from _texts(node.right, module)
+
+
+def _entries(node: ast.expr | None, module: ast.Module) -> Iterator[tuple[str, str]]:
+    """Entries of the registry, with the dicts that it unpacks (``**{…}``) in their places."""
+    if isinstance(node, ast.Name):
+        node = _assigned(module, node.id)
+    if not isinstance(node, ast.Dict):
+        return
+    for key, value in zip(node.keys, node.values, strict=True):
+        if key is None:
+            yield from _entries(value, module)
+            continue
+        name, home = literal(key), literal(value)
+        if isinstance(name, str) and isinstance(home, tuple) and len(home) == 2:
+            yield name, f"{home[0]}:{home[1]}"

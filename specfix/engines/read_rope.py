@@ -1,0 +1,207 @@
+"""Read how many rows a release gives a rotary table: ``get_rope`` and the classes that it chooses from."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from specfix.engines.classes import Classes, Lineage
+from specfix.engines.facts import RopeFacts, Rows
+from specfix.engines.source import SourceTree, dotted, literal, walk
+
+FILES = ("model_executor/layers/rotary_embedding/__init__.py", "model_executor/layers/rotary_embedding.py")
+TYPE = "scaling_type"
+CACHE = "_compute_cos_sin_cache"
+POSITIONS = 2  # third argument of every rotary class: the positions
+KNOWN = frozenset(
+    {
+        "max_position",
+        "max_position*factor",
+        "max_position*4",
+        "original",
+        "original*factor",
+        "original*4",
+        "original*factor*4",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A rotary class made for some types; ``key`` is the config key whose presence chooses it."""
+
+    types: tuple[str, ...]
+    key: str | None
+    call: ast.Call
+    classes: tuple[str, ...]
+
+
+def read_rope(tree: SourceTree, unknown: dict[str, str]) -> RopeFacts:
+    file = next((file for file in FILES if tree.function(file, "get_rope")), None)
+    function = tree.function(file, "get_rope") if file else None
+    if file is None or function is None:
+        unknown["rope.rows"] = unknown["rope.mrope"] = f"no get_rope in {FILES[0]}"
+        return RopeFacts(None, None)
+    classes = Classes(tree)
+    rows: dict[str, Rows] = {}
+    for made in _made(function.body, ("default",), None, {}):
+        rules = {_rule(classes, file, name, made.call) for name in made.classes}
+        rule = rules.pop() if len(rules) == 1 else "other"
+        for rope_type in made.types:
+            rows.setdefault(f"{rope_type}+{made.key}" if made.key else rope_type, rule)
+    for name in sorted(rows):  # a type with no else branch: the key that is not an oddity of one model family
+        rope_type, _, key = name.partition("+")
+        if key == "factor":
+            rows.setdefault(rope_type, rows[name])
+    mrope = rows.get("default+mrope_section")
+    if mrope is None:
+        unknown["rope.mrope"] = "get_rope has no branch for mrope_section"
+    return RopeFacts(dict(sorted(rows.items())), mrope)
+
+
+def _made(
+    body: list[ast.stmt], types: tuple[str, ...], key: str | None, names: dict[str, tuple[str, ...]]
+) -> Iterator[_Made]:
+    """The classes made in the chain of tests of the rope type."""
+    for node in body:
+        if isinstance(node, ast.If):
+            tested, inner_key = _tested(node.test)
+            if tested or inner_key:
+                yield from _made(node.body, tested or types, inner_key if not tested else None, names)
+                yield from _made(node.orelse, types, key, names)
+            elif _chooses_class(node):
+                pair = [
+                    a.value.id
+                    for b in (node.body, node.orelse)
+                    for a in b
+                    if isinstance(a, ast.Assign) and isinstance(a.value, ast.Name)
+                ]
+                names[_target(node)] = tuple(pair)
+            else:  # dual chunk attention, "no parameters at all"
+                yield from _made(node.orelse, types, key, names)
+                if not any(isinstance(inner, ast.Return) for inner in node.body) and _negated(node.test):
+                    yield from _made(node.body, types, key, names)
+        elif (
+            isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Call)
+            and isinstance(node.value.func, ast.Name)
+        ):
+            name = node.value.func.id
+            if name in names or "Embedding" in name:
+                yield _Made(types, key, node.value, names.get(name, (name,)))
+
+
+def _tested(test: ast.expr) -> tuple[tuple[str, ...], str | None]:
+    """The rope types that a test compares with, or the key of the parameters that it asks for."""
+    for node in walk(test, ast.Compare):
+        left, right = node.left, literal(node.comparators[0])
+        if dotted(left) == TYPE and isinstance(node.ops[0], ast.Eq) and isinstance(right, str):
+            return (right,), None
+        if dotted(left) == TYPE and isinstance(node.ops[0], ast.In) and isinstance(right, list | tuple | set):
+            return tuple(map(str, right)), None
+        if isinstance(node.ops[0], ast.In) and isinstance(literal(left), str):
+            return (), str(literal(left))
+    return (), None
+
+
+def _negated(test: ast.expr) -> bool:
+    return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+
+
+def _chooses_class(node: ast.If) -> bool:
+    return bool(_target(node)) and bool(node.orelse)
+
+
+def _target(node: ast.If) -> str:
+    first = node.body[0]
+    if (
+        isinstance(first, ast.Assign)
+        and isinstance(first.value, ast.Name)
+        and isinstance(first.targets[0], ast.Name)
+    ):
+        return first.targets[0].id
+    return ""
+
+
+def _rule(classes: Classes, file: str, name: str, call: ast.Call) -> Rows:
+    found = [cls for cls in classes.named(file, name) if cls is not None]
+    positions = call.args[POSITIONS] if len(call.args) > POSITIONS else None
+    base = {"max_position": "max_position", "original_max_position": "original"}.get(
+        dotted(positions) or "" if positions else ""
+    )
+    if len(found) != 1 or base is None:
+        return "other"
+    lineage = classes.lineage(found[0])
+    passes_factor = any(keyword.arg == "scaling_factor" for keyword in call.keywords)
+    scale, widened = _cache_scale(classes, lineage, passes_factor), _widened(lineage)
+    rule = None if scale is None or widened is None else "*".join([base, *scale, *widened])
+    return cast("Rows", rule) if rule in KNOWN else "other"
+
+
+def _cache_scale(classes: Classes, lineage: Lineage, passes_factor: bool) -> list[str] | None:
+    """What the cache multiplies the class's own positions with: [] or ["factor"]."""
+    found = lineage.method(CACHE)
+    if found is None:
+        return None
+    owner, function = found
+    local = {t.id: a.value for a in walk(function, ast.Assign) for t in a.targets if isinstance(t, ast.Name)}
+    for call in walk(function, ast.Call):
+        if (dotted(call.func) or "").endswith(".arange") and call.args:
+            return _product(call.args[0], local)
+    # no table of its own: with a factor it borrows another class's, without it its base's
+    borrowed = [
+        dotted(call.func) or ""
+        for call in walk(function, ast.Call)
+        if (dotted(call.func) or "").endswith(CACHE)
+    ]
+    named = next((name.rpartition(".")[0] for name in borrowed if name.count(".") == 1), None)
+    if passes_factor and named:
+        others = [cls for cls in classes.named(owner.file, named) if cls is not None]
+        return _cache_scale(classes, classes.lineage(others[0]), False) if len(others) == 1 else None
+    rest = lineage.classes[lineage.classes.index(owner) + 1 :]
+    return _cache_scale(classes, Lineage(rest, lineage.complete), False) if rest else None
+
+
+def _product(node: ast.expr, local: dict[str, ast.expr]) -> list[str] | None:
+    if isinstance(node, ast.Name) and node.id in local:
+        return _product(local[node.id], local)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        left, right = _product(node.left, local), _product(node.right, local)
+        return None if left is None or right is None else left + right
+    name = dotted(node) or ""
+    if name == "self.max_position_embeddings":
+        return []
+    return ["factor"] if name in {"self.scaling_factor", "scaling_factor"} else None
+
+
+def _widened(lineage: Lineage) -> list[str] | None:
+    """["4"] where a constructor on the way hands its base four times the positions that it was given."""
+    for cls in lineage.classes:
+        function = cls.members().get("__init__")
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        local = {dotted(t) or "": a.value for a in walk(function, ast.Assign) for t in a.targets}
+        for call in walk(function, ast.Call):
+            if ast.unparse(call.func) != "super().__init__" or len(call.args) <= POSITIONS:
+                continue
+            handed = call.args[POSITIONS]
+            handed = local.get(dotted(handed) or "", handed)
+            if dotted(handed) == "max_position_embeddings":
+                continue
+            return ["4"] if isinstance(handed, ast.BinOp) and _factor(handed, function) == 4 else None
+    return []
+
+
+def _factor(product: ast.BinOp, function: ast.FunctionDef) -> object:
+    """The number in ``max_position_embeddings * n``, where n may be a parameter with a default."""
+    if dotted(product.left) != "max_position_embeddings" or not isinstance(product.op, ast.Mult):
+        return None
+    if isinstance(product.right, ast.Name):
+        arguments = function.args
+        defaults = dict(zip([a.arg for a in arguments.kwonlyargs], arguments.kw_defaults, strict=True))
+        plain = [a.arg for a in arguments.args]
+        defaults.update(zip(reversed(plain), reversed(arguments.defaults), strict=False))
+        return literal(defaults.get(product.right.id))
+    return literal(product.right)

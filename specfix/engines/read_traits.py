@@ -1,0 +1,42 @@
+"""Read what sets architectures apart for the choice of a runner: hybrid, attention-free, with inner state, MoE."""
+
+from __future__ import annotations
+
+import ast
+
+from specfix.engines.classes import Classes
+from specfix.engines.facts import MethodFacts, TraitFacts
+from specfix.engines.source import SourceTree, literal, walk
+
+TRAITS = ("is_hybrid", "is_attention_free", "has_inner_state")
+EXPERTS = ("transformers_utils/model_arch_config_convertor.py", "config/model.py", "config/__init__.py")
+
+
+def read_traits(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts) -> TraitFacts:
+    classes = Classes(tree)
+    having: dict[str, list[str]] = {trait: [] for trait in TRAITS}
+    unreadable: list[str] = []
+    for architecture, path in sorted(methods.architectures.items()):
+        found = classes.at(path)
+        lineages = [classes.lineage(cls) for cls in found if cls is not None]
+        if None in found or not all(lineage.complete for lineage in lineages):
+            unreadable.append(architecture)
+        for trait in TRAITS:
+            marks = [lineage.find(trait) for lineage in lineages]
+            if any(literal(getattr(mark[1], "value", None)) is True for mark in marks if mark):
+                having[trait].append(architecture)
+    return TraitFacts(
+        {trait: tuple(names) for trait, names in having.items()}, tuple(unreadable), expert_keys(tree, unknown)
+    )
+
+
+def expert_keys(tree: SourceTree, unknown: dict[str, str]) -> tuple[str, ...] | None:
+    """The list of key names in ``get_num_experts``."""
+    for file in EXPERTS:
+        function = tree.function(file, "get_num_experts")
+        for node in walk(function, ast.List) if function else ():
+            names = literal(node)
+            if isinstance(names, list) and names and all(isinstance(name, str) for name in names):
+                return tuple(names)
+    unknown["traits.expert_keys"] = "no list of key names in get_num_experts"
+    return None

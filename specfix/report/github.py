@@ -1,0 +1,52 @@
+"""Workflow commands of GitHub Actions: each finding becomes an annotation at its line."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from specfix.report.place import NO_FILES, below, option
+from specfix.report.terminal import printable
+from specfix.report.words import skipped_by_reason, summary, symptom
+
+if TYPE_CHECKING:
+    from specfix.checker.report import Report, Reported
+    from specfix.deployment import Deployment
+
+COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
+
+
+def render(report: Report) -> str:
+    lines = [annotation(report.deployment, reported) for reported in report.findings]
+    for reason, codes in skipped_by_reason(report).items():
+        lines.append(f"skipped {' '.join(codes)}, not known: {printable(reason)}")
+    return "\n".join([*lines, f"specfix: {summary(report)}"]) + "\n"
+
+
+def annotation(deployment: Deployment, reported: Reported) -> str:
+    """``::error file=…,line=…,title=…::message``; what stands in no file says so in the message instead."""
+    found = reported.finding
+    place = found.location
+    title = f"{reported.code} {reported.name}"
+    parts = [found.message, f"What happens: {symptom(reported)}"]
+    properties = {"title": title}
+    if place.file in NO_FILES:
+        parts.insert(0, option(deployment, place))
+    else:
+        folder = os.environ.get("GITHUB_WORKSPACE") or "."
+        file = below(place.file, folder) or place.file
+        properties = {"file": file, "line": str(place.line or 1), "title": title}
+    if found.repair:
+        parts.append(f"Repair, {found.repair.safety}: {found.repair.summary}")
+    parts.append(f"More: {reported.help}")
+    named = ",".join(f"{key}={escape_property(value)}" for key, value in properties.items())
+    message = "\n".join(printable(part) for part in parts)
+    return f"::{COMMANDS[reported.severity]} {named}::{escape(message)}"
+
+
+def escape(data: str) -> str:
+    return data.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def escape_property(value: str) -> str:
+    return escape(printable(value)).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from specfix.deployment import Draft, Serving
+from specfix.deployment.load import load_deployment, load_model
+from specfix.errors import CannotCheck
+
+from .samples import EAGLE3, LLAMA, SPECULATORS, TENSORS, write_model
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> str:
+    return str(write_model(tmp_path / "target", LLAMA))
+
+
+@pytest.fixture
+def draft(tmp_path: Path) -> str:
+    return str(write_model(tmp_path / "draft", EAGLE3, TENSORS))
+
+
+def refusal(target: str, draft: str | None = None, serving: Serving | None = None) -> str:
+    with pytest.raises(CannotCheck) as refused:
+        load_deployment(target, draft, serving, "cpu")
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+def test_a_pair(target: str, draft: str) -> None:
+    deployment = load_deployment(target, draft, Serving(max_model_len=8192), "h200")
+    assert deployment.target.config.file == f"{target}/config.json"
+    assert deployment.target.tensors is None
+    assert deployment.draft is not None
+    assert (deployment.draft.kind, deployment.draft.reference) == ("eagle3", draft)
+    assert deployment.draft.folder == Path(draft)
+    assert list(deployment.draft.tensors or ()) == list(TENSORS)
+    assert (deployment.serving.method, deployment.serving.max_model_len) == ("eagle3", 8192)
+    assert deployment.hardware is not None and deployment.hardware.name == "h200"
+    assert deployment.assumptions == ("method eagle3: the draft is a LlamaForCausalLMEagle3",)
+
+
+def test_hardware_that_nobody_named_is_an_assumption(target: str, draft: str) -> None:
+    assumptions = load_deployment(target, draft, Serving(method="eagle3")).assumptions
+    assert assumptions == ("the hardware is this machine",)
+
+
+def test_a_folder_with_everything(tmp_path: Path) -> None:
+    folder = write_model(tmp_path / "m", LLAMA)
+    (folder / "generation_config.json").write_text('{"min_p": 0.1}')
+    (folder / "tokenizer.json").write_text("{}")
+    model = load_model(str(folder), "target")
+    assert model.generation_config is not None
+    assert model.generation_config.values == {"min_p": 0.1}
+    assert model.generation_config.file == str(folder / "generation_config.json")
+    assert model.tokenizer_files == (str(folder / "tokenizer.json"),)
+
+
+def test_a_config_alone(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load_model(f"{target}/config.json", "target")
+    assert (model.folder, model.tensors, model.config.file) == (None, None, f"{target}/config.json")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert load_model("~/target", "target").reference == "~/target"
+    monkeypatch.chdir(tmp_path)
+    assert load_model("target", "target").config.file == "target/config.json"
+
+
+def test_what_is_no_model(tmp_path: Path, draft: str) -> None:
+    assert refusal(str(tmp_path), draft) == f"the folder {tmp_path} has no config.json"
+    message = 'the target "/no/such" does not exist here, and is no org/name[@revision] on the Hub'
+    assert refusal("/no/such", draft) == message
+    for reference in (
+        "",
+        "name",
+        "a/b/c",
+        "org/name@",
+        "-x/y",
+        "org/na me",
+        "\N{SNOWMAN}/x",
+        "x" * 5000,
+        "a\0b",
+    ):
+        message = refusal(str(write_model(tmp_path / "t", LLAMA)), reference)
+        assert "does not exist here" in message or "cannot be read" in message or "no config.json" in message
+    weights = tmp_path / "model.gguf"
+    weights.write_bytes(b"GGUF\xff\xfe")
+    assert "is not UTF-8 text" in refusal(str(weights), draft)
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "config.json").mkdir()
+    assert "is not a regular file" in refusal(str(tmp_path / "d"), draft)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read(target: str, draft: str) -> None:
+    Path(target, "config.json").chmod(0)
+    assert "cannot be read: Permission denied" in refusal(target, draft)
+
+
+def test_a_link_to_nowhere(tmp_path: Path, draft: str) -> None:
+    folder = tmp_path / "snapshot"
+    folder.mkdir()
+    (folder / "config.json").symlink_to(tmp_path / "gone")
+    assert "has no config.json" in refusal(str(folder), draft)
+
+
+def test_architectures(tmp_path: Path, target: str, draft: str) -> None:
+    bare = {key: value for key, value in LLAMA.items() if key != "architectures"}
+    assert "has no architectures" in refusal(str(write_model(tmp_path / "a", bare)), draft)
+    assert "has no architectures" in refusal(
+        str(write_model(tmp_path / "b", {**LLAMA, "architectures": []})), draft
+    )
+    assert "has no architectures" in refusal(target, str(write_model(tmp_path / "c", bare)))
+    medusa = write_model(tmp_path / "d", {"medusa_num_heads": 2})
+    assert load_deployment(target, str(medusa), hardware="cpu").serving.method == "medusa"
+
+
+def test_types_are_checked_on_both_sides(tmp_path: Path, target: str, draft: str) -> None:
+    wrong = str(write_model(tmp_path / "wrong", {**EAGLE3, "max_position_embeddings": "2048"}))
+    message = '/max_position_embeddings is "2048", not a positive whole number'
+    assert refusal(target, wrong) == f"{wrong}/config.json, line 9: {message}"
+    assert message in refusal(
+        str(write_model(tmp_path / "w", {**LLAMA, "max_position_embeddings": "2048"})), draft
+    )
+
+
+def test_swapped(tmp_path: Path, target: str, draft: str) -> None:
+    swapped = (
+        f"TARGET and DRAFT look swapped: {draft} is a draft (eagle3), and {target} is given as its draft"
+    )
+    assert refusal(draft, target) == swapped
+    assert "is a draft (eagle3), not a model to serve" in refusal(draft)
+    head = str(write_model(tmp_path / "s", SPECULATORS))
+    assert "made for meta-llama/Llama-3.1-8B-Instruct: check" in refusal(head)
+    assert "look swapped" in refusal(head, target)
+    unknown = str(write_model(tmp_path / "u", {**SPECULATORS, "speculators_config": {"verifier": 3}}))
+    assert "not a model to serve" in refusal(unknown)
+
+
+def test_one_folder_for_both(target: str, draft: str, tmp_path: Path) -> None:
+    assert "is a model of its own" in refusal(target, target, Serving(method="eagle3"))
+    link = tmp_path / "link"
+    link.symlink_to(target)
+    assert "is a model of its own" in refusal(target, str(link), Serving(method="dflash"))
+    assert (
+        load_deployment(target, target, Serving(method="draft_model"), "cpu").serving.method == "draft_model"
+    )
+    mtp = str(write_model(tmp_path / "mtp", {**LLAMA, "num_nextn_predict_layers": 1}))
+    deployment = load_deployment(mtp, mtp, hardware="cpu")
+    assert deployment.serving.method == "mtp"
+    assert deployment.draft is not None and deployment.draft.kind == "mtp"
+
+
+def test_the_method_given_wins(target: str, draft: str) -> None:
+    for method in ("eagle", "draft_model", "deepseek_mtp", "no-such-method"):
+        deployment = load_deployment(target, draft, Serving(method=method), "cpu")
+        assert deployment.serving.method == method
+        assert deployment.draft is not None and deployment.draft.kind == "eagle3"
+        assert deployment.assumptions == ()
+
+
+def test_methods_without_a_draft(target: str, draft: str) -> None:
+    for method in ("ngram", "suffix", "ngram_gpu", "no-such-method"):
+        deployment = load_deployment(target, None, Serving(method=method), "cpu")
+        assert (deployment.draft, deployment.serving.method, deployment.assumptions) == (None, method, ())
+    deployment = load_deployment(target, draft, Serving(method="ngram"), "cpu")
+    assert deployment.draft is None
+    assert deployment.assumptions == ("the draft is left aside: method ngram has none",)
+
+
+def test_no_draft(tmp_path: Path, target: str) -> None:
+    assert "states no MTP layers of its own: give a DRAFT, or a --method" in refusal(target)
+    assert "method eagle3 needs a DRAFT" in refusal(target, None, Serving(method="eagle3"))
+    mtp = str(write_model(tmp_path / "mtp", {**LLAMA, "num_nextn_predict_layers": 1}, TENSORS))
+    deployment = load_deployment(mtp, hardware="cpu")
+    own = deployment.draft
+    assert isinstance(own, Draft)
+    assert (own.kind, own.config, own.tensors) == ("mtp", deployment.target.config, deployment.target.tensors)
+    assert deployment.serving.method == "mtp"
+    assert deployment.assumptions == ("method mtp: the target has MTP layers",)
+    for method, kind in (("mtp", "mtp"), ("deepseek_mtp", "mtp"), ("dspark", "dspark")):
+        own = load_deployment(target, None, Serving(method=method), "cpu").draft
+        assert own is not None and own.kind == kind
+    none = str(write_model(tmp_path / "none", {**LLAMA, "num_nextn_predict_layers": 0}))
+    assert "states no MTP layers" in refusal(none)
+
+
+def test_marks_and_silence_are_told_apart(tmp_path: Path, target: str) -> None:
+    marked = write_model(tmp_path / "marked", {**LLAMA, "draft_vocab_size": 32000})
+    assert load_deployment(target, str(marked), hardware="cpu").assumptions == (
+        "method eagle3: by marks in the draft's files",
+    )
+    plain = write_model(tmp_path / "plain", LLAMA)
+    assert load_deployment(target, str(plain), hardware="cpu").assumptions == (
+        "method draft_model: nothing in the draft's files says otherwise",
+    )
+
+
+def test_a_bom_and_a_damaged_neighbour(tmp_path: Path, draft: str) -> None:
+    folder = write_model(tmp_path / "m", LLAMA)
+    (folder / "config.json").write_bytes(b"\xef\xbb\xbf" + json.dumps(LLAMA).encode())
+    assert load_model(str(folder), "target").integer("hidden_size") == 4096
+    (folder / "generation_config.json").write_text("{")
+    assert "generation_config.json, line 1 column 2: not valid JSON" in refusal(str(folder), draft)

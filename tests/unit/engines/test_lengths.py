@@ -1,0 +1,226 @@
+"""How lengths are derived, guarded and raised, read from sources with each part and from sources without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from specfix.engines.facts import LengthFacts, MethodFacts
+from specfix.engines.find import find_engine, shipped_versions
+from specfix.engines.read_lengths import read_lengths
+from specfix.engines.source import SourceTree
+
+METHODS = MethodFacts(("eagle", "eagle3", "dflash", "draft_model", "ngram"), {})
+
+OLD = {
+    "config/model.py": """
+        def _get_and_verify_max_len(hf_config, asked):
+            names = ["longest", "model_max_length"]
+            length = float("inf")
+            for name in names:
+                found = getattr(hf_config, name, None)
+                if found is not None:
+                    length = min(length, found)
+            if own := getattr(hf_config, "model_max_length", None):
+                length = own
+            if "gemma3" not in hf_config.model_type:
+                for rope in ropes:
+                    rope_type = rope["rope_type"]
+                    if rope_type not in ("su", "llama3"):
+                        factor = rope.get("factor", 1)
+                        if rope_type == "yarn":
+                            length = rope["original_max_position_embeddings"]
+                length *= factor
+            if asked is None:
+                if any(rope["rope_type"] == "longrope" for rope in ropes):
+                    return getattr(hf_config, "original_max_position_embeddings", length)
+            return length
+    """,
+    "config/speculative.py": "class SpeculativeConfig: ...",
+    "config/vllm.py": "class VllmConfig: ...",
+    "v1/worker/gpu_model_runner.py": """
+        class Runner:
+            def sample(self):
+                fits = longest + self.num_spec_tokens <= self.effective_drafter_max_model_len
+    """,
+}
+NEW = {
+    "config/model.py": """
+        def _get_and_verify_max_len(hf_config, asked):
+            if rope_type not in ("yarn", "longrope"):
+                factor = rope.get("factor", 1)
+            return length
+    """,
+    "transformers_utils/model_arch_config_convertor.py": """
+        class ModelArchConfigConvertorBase:
+            def derive_max_model_len_and_key(self):
+                names = ["max_position_embeddings", "seq_len"]
+                for name in names:
+                    found = getattr(self.config, name, None)
+                return found
+
+        class OddOne(ModelArchConfigConvertorBase):
+            def derive_max_model_len_and_key(self):
+                return getattr(self.config, "odd", None)
+    """,
+    "config/speculative.py": """
+        _SIZED = frozenset({"default", "linear"})
+
+        def _only_sized(config):
+            return all(p.get("rope_type", "default") in _SIZED for p in parameters(config))
+
+        class SpeculativeConfig:
+            method: str | None = None
+
+            def __post_init__(self):
+                if self.method in ("ngram",):
+                    pass
+                elif self.model is not None:
+                    self.draft_model_config = ModelConfig(model=self.model)
+                    if self.method != "draft_model":
+                        SpeculativeConfig._maybe_override_draft_max_position_embeddings(self.hf_config, 5)
+
+            def _maybe_override_draft_max_position_embeddings(config, target):
+                if not _only_sized(config):
+                    return
+                config.max_position_embeddings = target
+
+            def use_dflash(self):
+                return self.method == "dflash"
+    """,
+    "config/vllm.py": """
+        from .speculative import SpeculativeConfig
+
+        class VllmConfig:
+            speculative_config: SpeculativeConfig | None = None
+
+            def __post_init__(self):
+                self._limit_max_model_len_to_draft()
+
+            def _limit_max_model_len_to_draft(self):
+                self.model_config.max_model_len = 5
+    """,
+    "v1/worker/gpu_model_runner.py": """
+        class Runner:
+            def fits(self, longest):
+                more = self.num_spec_tokens + (1 if self.speculative_config.use_dflash() else 0)
+                return longest + more <= self.effective_drafter_max_model_len
+    """,
+}
+
+
+def read(root: Path, files: dict[str, str]) -> tuple[LengthFacts, dict[str, str]]:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(dedent(text))
+    unknown: dict[str, str] = {}
+    return read_lengths(SourceTree(root), unknown, METHODS), unknown
+
+
+def test_a_release_that_scales_yarn_and_raises_nothing(tmp_path: Path) -> None:
+    facts, unknown = read(tmp_path, OLD)
+    assert facts == LengthFacts(
+        keys=("longest", "model_max_length"),
+        unscaled_rope_types=("su", "llama3"),
+        yarn_from_original=True,
+        unscaled_model_types=("gemma3",),
+        v1_guard=True,
+        guard_extra={},
+        raised_methods=(),
+        raised_rope_types=None,
+        raise_also_lifts_length=False,
+        limits_target=False,
+        overriding_key="model_max_length",
+        longrope_from_original=True,
+    )
+    assert not unknown
+
+
+def test_a_release_that_raises_positions_and_limits_the_target(tmp_path: Path) -> None:
+    facts, unknown = read(tmp_path, NEW)
+    assert facts == LengthFacts(
+        keys=("max_position_embeddings", "seq_len"),
+        unscaled_rope_types=("yarn", "longrope"),
+        yarn_from_original=False,
+        unscaled_model_types=(),
+        v1_guard=True,
+        guard_extra={"dflash": 1},
+        raised_methods=("eagle", "eagle3", "dflash"),
+        raised_rope_types=("default", "linear"),
+        raise_also_lifts_length=False,
+        limits_target=True,
+        overriding_key=None,
+        longrope_from_original=False,
+    )
+    assert not unknown
+
+
+def test_a_raise_for_some_methods_and_all_types(tmp_path: Path) -> None:
+    text = (
+        NEW["config/speculative.py"]
+        .replace('!= "draft_model"', 'in ("eagle", "eagle3")')
+        .replace("if not _only_sized", "if not any")
+    )
+    facts, _ = read(tmp_path, {**NEW, "config/speculative.py": text})
+    assert facts.raised_methods == ("eagle", "eagle3")
+    assert facts.raised_rope_types is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            "config.max_position_embeddings = target",
+            "config.max_position_embeddings = self.max_model_len = target",
+        ),
+        (
+            "hf_config, 5)",
+            "hf_config, 5)\n                self.length = ModelConfig.get_and_verify_max_len(9)",
+        ),
+    ],
+)
+def test_a_raise_that_lifts_the_derived_length_too(tmp_path: Path, old: str, new: str) -> None:
+    text = NEW["config/speculative.py"].replace(old, new)
+    assert read(tmp_path, {**NEW, "config/speculative.py": text})[0].raise_also_lifts_length is True
+
+
+def test_a_runner_without_the_guard(tmp_path: Path) -> None:
+    facts, unknown = read(tmp_path, {**NEW, "v1/worker/gpu_model_runner.py": "class Runner: ..."})
+    assert (facts.v1_guard, facts.guard_extra) == (False, {})
+    assert not unknown
+
+
+def test_a_guard_that_counts_by_something_unreadable(tmp_path: Path) -> None:
+    runner = NEW["v1/worker/gpu_model_runner.py"].replace("self.speculative_config.use_dflash()", "ask(self)")
+    facts, unknown = read(tmp_path, {**NEW, "v1/worker/gpu_model_runner.py": runner})
+    assert facts.v1_guard is True
+    assert facts.guard_extra is None
+    assert list(unknown) == ["lengths.guard_extra"]
+
+
+def test_what_cannot_be_read_is_none_and_has_a_reason(tmp_path: Path) -> None:
+    facts, unknown = read(tmp_path, {})
+    for fact in LengthFacts.__dataclass_fields__:
+        assert getattr(facts, fact) is None
+        assert fact == "overriding_key" or f"lengths.{fact}" in unknown
+
+
+def test_the_shipped_releases() -> None:
+    raised = {v: find_engine(v).lengths.raised_methods or () for v in shipped_versions()}
+    assert [v for v, methods in raised.items() if methods] == ["0.27.1", "0.32.0", "0.33.0"]
+    assert raised["0.32.0"] == ("eagle", "eagle3")
+    assert {"eagle3", "dflash", "dspark", "mtp"} < set(raised["0.33.0"]) and "draft_model" not in raised[
+        "0.33.0"
+    ]
+    lengths = {v: find_engine(v).lengths for v in shipped_versions()}
+    assert [v for v, facts in lengths.items() if facts.limits_target] == ["0.33.0"]
+    assert lengths["0.33.0"].raised_rope_types == ("default", "linear", "llama3", "ntk", "proportional")
+    assert lengths["0.32.0"].raised_rope_types is None
+    assert [v for v, facts in lengths.items() if not facts.yarn_from_original] == ["0.32.0", "0.33.0"]
+    assert lengths["0.22.1"].guard_extra == {} and lengths["0.24.0"].guard_extra == {"dflash": 1}
+    for facts in lengths.values():
+        assert facts.v1_guard and facts.keys and facts.keys[0] == "max_position_embeddings"
+        assert facts.raise_also_lifts_length is False
+        assert facts.unscaled_model_types == ("gemma3",)

@@ -1,0 +1,60 @@
+"""Methods and architectures, read from a small registry."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+from specfix.engines.facts import MethodFacts
+from specfix.engines.find import find_engine, shipped_versions
+from specfix.engines.read_methods import read_methods
+from specfix.engines.source import SourceTree
+
+FILES = {
+    "config/speculative.py": """
+        MTPTypes = Literal["a_mtp", "mtp"]
+        EagleTypes = Literal["eagle", MTPTypes]
+        SpeculativeMethod = Literal["ngram", EagleTypes, Literal["dflash"]]
+    """,
+    "model_executor/models/registry.py": """
+        _TEXT = {"OneForCausalLM": ("one", "One"), **{"TwoModel": ("two", "Two")}}
+        _DRAFTS = {"OneMTP": ("vllm.models.one", "OneMTP")}
+        _GONE = {"ZeroForCausalLM": "0.1"}
+        _VLLM_MODELS = {**_TEXT, **_DRAFTS}
+    """,
+}
+
+
+def read(root: Path, files: dict[str, str]) -> tuple[MethodFacts, dict[str, str]]:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(dedent(text))
+    unknown: dict[str, str] = {}
+    return read_methods(SourceTree(root), unknown), unknown
+
+
+def test_named_literals_and_dicts_are_put_in_their_places(tmp_path: Path) -> None:
+    facts, unknown = read(tmp_path, FILES)
+    assert facts.methods == ("ngram", "eagle", "a_mtp", "mtp", "dflash")
+    assert facts.architectures == {
+        "OneForCausalLM": "one:One",
+        "OneMTP": "vllm.models.one:OneMTP",
+        "TwoModel": "two:Two",
+    }
+    assert not unknown
+
+
+def test_a_source_that_states_neither(tmp_path: Path) -> None:
+    facts, unknown = read(tmp_path, {"model_executor/models/registry.py": "", "config/speculative.py": ""})
+    assert facts == MethodFacts((), {})
+    assert set(unknown) == {"methods.methods", "methods.architectures"}
+
+
+def test_the_shipped_releases() -> None:
+    for version in shipped_versions():
+        facts = find_engine(version).methods
+        assert {"eagle", "eagle3", "ngram", "draft_model"} <= set(facts.methods)
+        assert facts.architectures["LlamaForCausalLMEagle3"].startswith("llama_eagle3:")
+    assert "dflash" not in find_engine("0.16.0").methods.methods
+    assert "dspark" in find_engine("0.33.0").methods.methods
+    assert "medusa" not in find_engine("0.33.0").methods.methods

@@ -1,0 +1,199 @@
+"""KV cache blocks, read of small source trees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from specfix.engines.facts import BlockFacts, KernelSizes
+from specfix.engines.read_blocks import read_blocks
+from specfix.engines.source import SourceTree
+
+REGISTRY = "v1/attention/backends/registry.py"
+BACKENDS = "v1/attention/backends/fast.py"
+ENUM = """
+    class AttentionBackendEnum(Enum):
+        FAST = ("vllm.v1.attention.backends."
+                "fast.FastBackend")
+        HEIR = "vllm.v1.attention.backends.fast.HeirBackend"
+        NONE = ""
+        CUSTOM = None
+    """
+CLASSES = """
+    PAGES = (64, 128)
+
+    class AttentionBackend:
+        @staticmethod
+        def get_supported_kernel_block_sizes():
+            return [MultipleOf(1)]
+
+    class FastBackend(AttentionBackend):
+        @staticmethod
+        def get_supported_kernel_block_sizes():
+{body}
+
+        @classmethod
+        def get_supported_head_sizes(cls):
+            return [64, 128]
+
+    class HeirBackend(AttentionBackend):
+        @staticmethod
+        def get_name():
+            return "HEIR_NAME"
+    """
+
+
+def where(condition: str, *sizes: int) -> KernelSizes:
+    return KernelSizes(sizes or None, None, condition)
+
+
+def read(tmp_path: Path, files: dict[str, str]) -> tuple[BlockFacts, dict[str, str]]:
+    for name, text in files.items():
+        path = tmp_path / "vllm" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dedent(text))
+    unknown: dict[str, str] = {}
+    return read_blocks(SourceTree(tmp_path / "vllm"), unknown), unknown
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("return [16, 32]", KernelSizes((16, 32), None)),
+        ("return [MultipleOf(16)]", KernelSizes(None, (16,))),
+        ("return [1, MultipleOf(base=16)]", KernelSizes((1,), (16,))),
+        ("return list(PAGES)", KernelSizes((64, 128), None)),
+        ("return work_it_out()", KernelSizes(None, None)),
+        ("return [64 if new() else 128]", KernelSizes((128,), None, special=(where("new()", 64),))),
+        ("return [1, 2] if new() else [4]", KernelSizes((4,), None, special=(where("new()", 1, 2),))),
+        (
+            "if odd():\n    return [64]\nif (size := pick()):\n    return [size]\nreturn [MultipleOf(16)]",
+            KernelSizes(None, (16,), special=(where("odd()", 64), where("(size := pick())"))),
+        ),
+        (
+            "if not large:\n    return [16]\nreturn [16, 256]",
+            KernelSizes((16,), None, special=(where("large", 16, 256),)),
+        ),
+        (
+            "if odd():\n    return [16]\nelse:\n    return [32]",
+            KernelSizes(None, None, special=(where("odd()", 16), where("not (odd())", 32))),
+        ),
+    ],
+)
+def test_kernel_sizes(tmp_path: Path, body: str, expected: KernelSizes) -> None:
+    lines = "\n".join("            " + line for line in body.splitlines())
+    found, _ = read(tmp_path, {REGISTRY: ENUM, BACKENDS: CLASSES.format(body=lines)})
+    assert found.backends == {"FAST": expected, "HEIR": KernelSizes(None, (1,))}
+    assert found.head_sizes == {"FAST": (64, 128)}
+
+
+def test_backends_that_state_no_sizes(tmp_path: Path) -> None:
+    classes = "class FastBackend: ...\nclass HeirBackend: ...\n"
+    found, unknown = read(tmp_path, {REGISTRY: ENUM, BACKENDS: classes})
+    assert found.backends == {}
+    assert "blocks.backends" in unknown
+
+
+PICK = """
+    def select_common_block_size(size, backends):
+        if supported(size, backends):
+            return size
+        raise ValueError("none")
+
+    class AttentionGroup:
+        def create_metadata_builders(self, kernel_block_size):
+            spec = {spec}
+    """
+GROUP = "groups[0].kv_cache_spec.block_size"
+KERNEL_SPEC = "self.kv_cache_spec.copy_with_new_block_size(kernel_block_size)"
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "spec", "unit"),
+    [
+        ("eagle.py", "self.block_size = config.cache_config.block_size", KERNEL_SPEC, "manager"),
+        ("eagle.py", "block_size = builder.kv_cache_spec.block_size", KERNEL_SPEC, "kernel"),
+        ("eagle.py", "block_size = builder.kv_cache_spec.block_size", "self.kv_cache_spec", "manager"),
+        ("llm_base_proposer.py", "self.block_size = kernel_block_sizes[self.gid]", KERNEL_SPEC, "kernel"),
+        ("llm_base_proposer.py", f"self.block_size = {GROUP}", KERNEL_SPEC, "manager"),
+        ("eagle.py", f"block_size = {GROUP}; block_size = tree_builder.{GROUP}", KERNEL_SPEC, "manager"),
+        ("eagle.py", "block_size = a.cache_config.block_size; block_size = kernel_block_sizes[0]", "x", None),
+        ("eagle.py", "block_size = 16", "x", None),
+    ],
+)
+def test_unit_of_the_proposer(tmp_path: Path, file: str, line: str, spec: str, unit: str | None) -> None:
+    proposer = {f"v1/spec_decode/{file}": f"def f(self):\n    {line}\n"}
+    files = {**proposer, "v1/worker/utils.py": PICK.format(spec=spec)}
+    found, unknown = read(tmp_path, files)
+    assert found.proposer == unit
+    assert ("blocks.proposer" in unknown) is (unit is None)
+    assert found.common_size is True
+
+
+@pytest.mark.parametrize(
+    ("parameters", "unit"),
+    [("self, block_size", "manager"), ("self, block_size, kernel_block_size", "kernel")],
+)
+def test_unit_of_the_block_table(tmp_path: Path, parameters: str, unit: str) -> None:
+    text = f"class BlockTable:\n    def __init__({parameters}):\n        pass\n"
+    assert read(tmp_path, {"v1/worker/block_table.py": text})[0].table == unit
+
+
+@pytest.mark.parametrize(
+    ("lines", "size"),
+    [
+        ("if cache_config and cache_config.block_size is None:\n    cache_config.block_size = 128", 128),
+        ("if not cache_config.user_specified_block_size:\n    cache_config.block_size = 128", 128),
+        (
+            "if cache_config.block_size is None:\n    if special():\n        cache_config.block_size = 64\n"
+            "    else:\n        cache_config.block_size = 32",
+            32,
+        ),
+        (
+            "if not cache_config.user_specified_block_size:\n"
+            "    cache_config.block_size = cls._preferred_block_size_for_backends(backends, 128)",
+            128,
+        ),
+        ("if cache_config.block_size is None:\n    cache_config.block_size = 128 if fast() else 16", None),
+        ("pass", 16),
+    ],
+)
+def test_default_block_size(tmp_path: Path, lines: str, size: int | None) -> None:
+    body = "\n".join("        " + line for line in lines.splitlines())
+    platform = f"class Cpu:\n    def update_block_size_for_backend(cls):\n{body}\n"
+    config = "class CacheConfig:\n    DEFAULT_BLOCK_SIZE: ClassVar[int] = 16\n"
+    found, unknown = read(tmp_path, {"platforms/cpu.py": platform, "config/cache.py": config})
+    assert found.default == {"cuda": 16, "cpu": size, "rocm": 16}
+    assert ("blocks.default.cpu" in unknown) is (size is None)
+    assert found.default_adapts == {"cuda": False, "cpu": "preferred" in lines, "rocm": False}
+
+
+@pytest.mark.parametrize(
+    ("returned", "name"),
+    [
+        ("AttentionBackendEnum.CPU_ATTN.get_path()", "CPU_ATTN"),
+        ('"vllm.v1.attention.backends.fast.HeirBackend"', "HEIR_NAME"),
+        ("choose(selected)", None),
+    ],
+)
+def test_backend_of_the_cpu(tmp_path: Path, returned: str, name: str | None) -> None:
+    platform = f"""
+        class Cpu:
+            def get_attn_backend_cls(cls, selected):
+                if selected.use_mla:
+                    return AttentionBackendEnum.CPU_MLA.get_path()
+                return {returned}
+        """
+    files = {"platforms/cpu.py": platform, BACKENDS: CLASSES.format(body="            return [16]")}
+    found, unknown = read(tmp_path, files)
+    assert found.cpu_backend == name
+    assert ("blocks.cpu_backend" in unknown) is (name is None)
+
+
+def test_an_empty_tree_is_unknown_not_wrong(tmp_path: Path) -> None:
+    found, unknown = read(tmp_path, {"__init__.py": ""})
+    assert (found.proposer, found.table, found.common_size, found.backends) == (None, None, False, {})
+    expected = {"blocks.proposer", "blocks.table", "blocks.backends", "blocks.cpu_backend"}
+    assert expected <= unknown.keys()
