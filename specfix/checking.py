@@ -79,12 +79,8 @@ def check(
     check_codes([*selected, *ignored], rules)
     release = find_engine(engine)
     if method is not None:
-        check_method(
-            method, release
-        )  # before the loader, which would take an unknown one for one without a draft
-    deployment = load_deployment(
-        os.fspath(target), None if draft is None else os.fspath(draft), serving, hardware
-    )
+        check_method(method, release)  # before the loader, which would take an unknown one for one without a draft
+    deployment = load_deployment(os.fspath(target), None if draft is None else os.fspath(draft), serving, hardware)
     if engine is None:
         why = "the newest known" if release.source == "shipped" else release.source
         assumptions = (f"engine {release}: {why}", *deployment.assumptions)

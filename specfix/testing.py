@@ -7,14 +7,14 @@ A page holds pairs of fenced blocks, a case and what the rule says of it::
     hardware: h200                       # a preset, or a mapping of Hardware's fields; left out: unknown
     serve: {method: eagle3, max_model_len: 8192}
     target: {base: llama-3.1-8b-instruct}
-    draft: {base: eagle3-llama-3.1-8b, max_position_embeddings: 2048, absent: [rope_theta], tensors: {fc.weight: [4096, 12288]}}
+    draft: {base: eagle3-llama-3.1-8b, max_position_embeddings: 2048, absent: [dtype], tensors: {fc.weight: [8, 24]}}
     ```
     ```text findings
     POS001 error draft:/max_position_embeddings
     ```
 
-``base`` names a folder that holds a config.json; other keys replace the config's, ``absent`` drops keys, and ``tensors``
-writes a safetensors header. The second block lists the findings of the page's rule alone: code, severity, place; or
+``base`` names a folder that holds a config.json; other keys replace the config's, ``absent`` drops keys, and
+``tensors`` writes a safetensors header. The second block lists the findings of the page's rule alone: code, severity, place; or
 ``skipped POS001``; or nothing, where the rule stays quiet.
 """
 
@@ -70,9 +70,7 @@ def run_case(case: Case, rules: Sequence[Rule], bases: Sequence[Path], folder: P
     The models are written under ``folder`` and read as a user's would be; ``bases`` are the folders that hold bases.
     """
     given = case.given
-    sides = {
-        side: write_model(folder / side, given[side], bases) for side in ("target", "draft") if given.get(side)
-    }
+    sides = {side: write_model(folder / side, given[side], bases) for side in ("target", "draft") if given.get(side)}
     serving = Serving(**given.get("serve", {}))
     draft = str(sides["draft"]) if "draft" in sides else None
     deployment = load_deployment(str(sides["target"]), draft, serving, case_hardware(given.get("hardware")))

@@ -48,7 +48,9 @@ def test_imports_run_one_way(package: str) -> None:
 def test_a_rule_imports_only_its_vocabulary(file: Path) -> None:
     for module in imported(file):
         if module.startswith("specfix"):
-            assert module.split(".")[1:2] != ["cli"] and not module.startswith(("specfix.report", "specfix_rules")), module
+            assert module.split(".")[1:2] != ["cli"] and not module.startswith(("specfix.report", "specfix_rules")), (
+                module
+            )
 
 
 @pytest.mark.parametrize("file", SOURCES, ids=lambda file: file.stem)
@@ -57,7 +59,9 @@ def test_no_release_stands_in_a_rule(file: Path) -> None:
     strings = [node for node in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(node, ast.Constant)]
     assert not [node.value for node in strings if isinstance(node.value, str) and RELEASE.search(node.value)]
     assert not [node.value for node in strings if isinstance(node.value, float) and 0 < node.value < 1]
-    assert "version" not in {node.attr for node in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(node, ast.Attribute)}
+    assert "version" not in {
+        node.attr for node in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(node, ast.Attribute)
+    }
 
 
 def test_every_rule_has_a_page_and_evidence_and_one_file() -> None:

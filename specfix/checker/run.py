@@ -98,9 +98,7 @@ def run(
         visit(rule)
     wanted = {rule.code for rule in rules if chosen(rule.code, select, ignore)}
     findings = sorted((found for code in wanted for found in outcomes[code]), key=order)
-    return Report(
-        deployment, engine, tuple(findings), tuple(skipped[code] for code in sorted(wanted & skipped.keys()))
-    )
+    return Report(deployment, engine, tuple(findings), tuple(skipped[code] for code in sorted(wanted & skipped.keys())))
 
 
 def chosen(code: str, select: Iterable[str], ignore: Iterable[str]) -> bool:

@@ -34,15 +34,11 @@ REPORT = "What is reported"
 def check(
     target: Annotated[
         str,
-        typer.Argument(
-            metavar="TARGET", help="Folder, config.json, or org/name or org/name@revision on the Hub."
-        ),
+        typer.Argument(metavar="TARGET", help="Folder, config.json, or org/name or org/name@revision on the Hub."),
     ],
     draft: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[DRAFT]", help="The same, for the draft. MTP needs none: the target holds it."
-        ),
+        typer.Argument(metavar="[DRAFT]", help="The same, for the draft. MTP needs none: the target holds it."),
     ] = None,
     *,
     method: Annotated[
@@ -58,9 +54,7 @@ def check(
     ] = None,
     max_model_len: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", help="Longest sequence, prompt and answer, in tokens.", rich_help_panel=SERVING
-        ),
+        typer.Option(metavar="N", help="Longest sequence, prompt and answer, in tokens.", rich_help_panel=SERVING),
     ] = None,
     max_num_seqs: Annotated[
         int | None, typer.Option(metavar="N", help="Most sequences in a batch.", rich_help_panel=SERVING)
@@ -120,14 +114,10 @@ def check(
             rich_help_panel=WHERE,
         ),
     ] = None,
-    form: Annotated[
-        Format, typer.Option("--format", help="Form of the report.", rich_help_panel=REPORT)
-    ] = Format.text,
+    form: Annotated[Format, typer.Option("--format", help="Form of the report.", rich_help_panel=REPORT)] = Format.text,
     select: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="CODES", help="Only these: POS001,HWR (codes or prefixes).", rich_help_panel=REPORT
-        ),
+        typer.Option(metavar="CODES", help="Only these: POS001,HWR (codes or prefixes).", rich_help_panel=REPORT),
     ] = None,
     ignore: Annotated[
         list[str] | None, typer.Option(metavar="CODES", help="Not these.", rich_help_panel=REPORT)

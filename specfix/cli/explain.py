@@ -13,9 +13,7 @@ from specfix.errors import CannotCheck
 
 
 def explain(
-    code: Annotated[
-        str, typer.Argument(metavar="CODE", help="A rule's code (POS001) or name (draft-position-table).")
-    ],
+    code: Annotated[str, typer.Argument(metavar="CODE", help="A rule's code (POS001) or name (draft-position-table).")],
 ) -> Outcome:
     """Print the page of a rule: what it finds, why it matters, examples, repair, evidence."""
     from specfix.report.page import render

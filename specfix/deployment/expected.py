@@ -143,9 +143,7 @@ def check_types(config: Config) -> None:
                         check(config, f"{pointer}/{key}/{escape(layer_type)}", nested, expected)
 
 
-def check(
-    config: Config, pointer: str, level: Mapping[str, Any], expected: Mapping[str, tuple[Test, str]]
-) -> None:
+def check(config: Config, pointer: str, level: Mapping[str, Any], expected: Mapping[str, tuple[Test, str]]) -> None:
     """Raise CannotCheck for the first wrong value of one object."""
     for key, value in level.items():
         if value is None or key not in expected:

@@ -67,9 +67,7 @@ def find_hardware(spec: str | None) -> Hardware | None:
     names = (*PRESETS, UNKNOWN)
     near = difflib.get_close_matches(spec.lower(), names, 1)
     hint = f"did you mean {near[0]}? " if near else ""
-    raise CannotCheck(
-        f"no hardware is called {show(spec)}: {hint}known are {', '.join(names)}, or a JSON file"
-    )
+    raise CannotCheck(f"no hardware is called {show(spec)}: {hint}known are {', '.join(names)}, or a JSON file")
 
 
 def load_hardware_file(path: Path) -> Hardware:

@@ -58,9 +58,7 @@ def shards(index: dict[str, Any], name: str) -> list[str]:
             raise CannotCheck(f"{name} names the file {show(file)}, which is outside the model's folder")
         files.append(file)
     if any(not isinstance(value, str) for value in weight_map.values()) or len(files) > FILES_LIMIT:
-        raise CannotCheck(
-            f"{name} has a weight_map whose values are no file names, or more than {FILES_LIMIT:,}"
-        )
+        raise CannotCheck(f"{name} has a weight_map whose values are no file names, or more than {FILES_LIMIT:,}")
     return sorted(files)
 
 
@@ -92,9 +90,7 @@ def header_length(start: bytes, size: int, name: str) -> int:
     if len(start) < 8 or length > size - 8:
         raise CannotCheck(f"{name} is no safetensors file: its {size:,} bytes end before its header does")
     if length > HEADER_LIMIT:
-        raise CannotCheck(
-            f"{name} has a header of {length:,} bytes, more than the {HEADER_LIMIT:,} that are read"
-        )
+        raise CannotCheck(f"{name} has a header of {length:,} bytes, more than the {HEADER_LIMIT:,} that are read")
     return length
 
 

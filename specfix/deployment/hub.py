@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from specfix.deployment.files import TOKENIZER_FILES, Files, read_folder
+from specfix.deployment.files import Files, read_folder
 from specfix.deployment.headers import INDEX, header_length, parse_header, weight_files
 from specfix.deployment.json_text import CONFIG_LIMIT, INDEX_LIMIT, TOKENIZER_LIMIT
 from specfix.deployment.model import Tensor
@@ -30,7 +30,7 @@ FIRST_BYTES = 100_000  # of a weight file: most headers end within them
 LIMITS = {
     "generation_config.json": CONFIG_LIMIT,
     INDEX: INDEX_LIMIT,
-    **dict.fromkeys(TOKENIZER_FILES, TOKENIZER_LIMIT),
+    **dict.fromkeys(("tokenizer.json", "tokenizer_config.json"), TOKENIZER_LIMIT),
 }
 
 
@@ -111,9 +111,7 @@ def fetch_texts(repository: Repository) -> Path:
     )
     for file, limit in LIMITS.items():
         if file in repository.sizes and (repository.sizes[file] or 0) <= limit:
-            repository.api.hf_hub_download(
-                repository.name, file, revision=repository.commit, etag_timeout=SECONDS
-            )
+            repository.api.hf_hub_download(repository.name, file, revision=repository.commit, etag_timeout=SECONDS)
     return Path(config).parent
 
 
@@ -151,9 +149,7 @@ def first_bytes(url: str, count: int, label: str) -> bytes:
     utils = library_utils()
     session = utils.get_session()
     headers = {**utils.build_hf_headers(), "Range": f"bytes=0-{count - 1}", "Accept-Encoding": "identity"}
-    if callable(
-        session.stream
-    ):  # an httpx client, since huggingface_hub 1.0; requests has a flag of that name
+    if callable(session.stream):  # httpx, since huggingface_hub 1.0; in requests it is a flag
         with session.stream("GET", url, headers=headers, timeout=SECONDS) as response:
             refuse_status(response.status_code, label)
             return take(response.iter_bytes(65536), count)

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from specfix.errors import CannotCheck
 
 # Bytes that a file of each kind may have; real ones need a small part of it.
-CONFIG_LIMIT = 16 * 2**20
+CONFIG_LIMIT = 8 * 2**20
 INDEX_LIMIT = 64 * 2**20
 TOKENIZER_LIMIT = 32 * 2**20
 
@@ -21,9 +21,7 @@ MANY_DIGITS = re.compile(rf"[0-9]{{{DIGITS_LIMIT}}}")
 BLANK = re.compile(r"[ \t\r\n]*")
 
 
-def read_json_object(
-    source: Path | bytes, name: str, limit: int = CONFIG_LIMIT
-) -> tuple[dict[str, Any], str]:
+def read_json_object(source: Path | bytes, name: str, limit: int = CONFIG_LIMIT) -> tuple[dict[str, Any], str]:
     """The JSON object in a file or in bytes, and its text. ``name`` is what messages call it.
 
     As in Python's own reader, which engines use, a BOM, NaN and Infinity are taken, and of a repeated key the
@@ -65,9 +63,7 @@ def parse_object(text: str, name: str) -> dict[str, Any]:
     try:
         values = json.loads(text, parse_int=integer if MANY_DIGITS.search(text) else None)
     except json.JSONDecodeError as error:
-        raise CannotCheck(
-            f"{name}, line {error.lineno} column {error.colno}: not valid JSON ({error.msg})"
-        ) from None
+        raise CannotCheck(f"{name}, line {error.lineno} column {error.colno}: not valid JSON ({error.msg})") from None
     except RecursionError:
         raise CannotCheck(too_deep) from None
     if not isinstance(values, dict):
@@ -100,9 +96,7 @@ def refuse_surrogates(values: dict[str, Any], name: str) -> None:
         json.dumps(values, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         half = ord(error.object[error.start])
-        raise CannotCheck(
-            f"{name} holds \\u{half:04x}, half of a surrogate pair, which is no character"
-        ) from None
+        raise CannotCheck(f"{name} holds \\u{half:04x}, half of a surrogate pair, which is no character") from None
 
 
 def show(value: Any, limit: int = 60) -> str:

@@ -71,11 +71,7 @@ def marked_kind(config: Config) -> str | None:
         if config.find(*keys):
             return kind
     # `bias` is no key of Llama: the EAGLE authors' one-layer heads have it
-    if (
-        config.value("num_hidden_layers") == 1
-        and config.value("model_type") == "llama"
-        and config.find("bias")
-    ):
+    if config.value("num_hidden_layers") == 1 and config.value("model_type") == "llama" and config.find("bias"):
         return "eagle"
     return None
 

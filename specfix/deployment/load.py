@@ -20,9 +20,7 @@ from specfix.errors import CannotCheck
 
 Side = Literal["target", "draft"]
 
-HUB_ID = re.compile(
-    r"(?P<id>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@(?P<revision>[\w.][\w./-]*))?", re.ASCII
-)
+HUB_ID = re.compile(r"(?P<id>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@(?P<revision>[\w.][\w./-]*))?", re.ASCII)
 
 # methods without a draft model of their own; the engine knows whether they exist
 DRAFTLESS = frozenset({"ngram", "[ngram]", "ngram_gpu", "suffix", "custom_class", "extract_hidden_states"})
@@ -105,15 +103,15 @@ def require_architectures(config: Config) -> None:
 
 def find_files(reference: str, side: Side) -> Files:
     """The files of ``reference``, here or on the Hub, with the types in its config checked."""
-    path = Path(reference).expanduser()
     try:
+        path = Path(reference).expanduser()
         if path.is_dir():
             files = read_folder(path)
         elif path.exists():
             files = Files(read_config(path, str(path)))
         else:
             files = find_on_hub(reference, side)
-    except (OSError, ValueError) as error:  # a name too long for the file system, a NUL
+    except (OSError, ValueError, RuntimeError) as error:  # a name too long, a NUL, nobody's home
         raise CannotCheck(f"the {side} {show(reference)} cannot be read: {error}") from None
     check_types(files.config)
     return files
@@ -123,9 +121,7 @@ def find_on_hub(reference: str, side: Side) -> Files:
     """The files of org/name[@revision]."""
     match = HUB_ID.fullmatch(reference)
     if match is None:
-        raise CannotCheck(
-            f"the {side} {show(reference)} does not exist here, and is no org/name[@revision] on the Hub"
-        )
+        raise CannotCheck(f"the {side} {show(reference)} does not exist here, and is no org/name[@revision] on the Hub")
     from specfix.deployment.hub import read_repository
 
     return read_repository(match["id"], match["revision"])
@@ -152,9 +148,7 @@ def speculators_verifier(config: Config) -> str | None:
     return plain(name) if isinstance(name, str) else None
 
 
-def settle_method(
-    given: str | None, target: Target, draft: Draft | None
-) -> tuple[str, Draft | None, list[str]]:
+def settle_method(given: str | None, target: Target, draft: Draft | None) -> tuple[str, Draft | None, list[str]]:
     """(method, draft, assumptions): the method given, else what the files say. Raises CannotCheck."""
     if draft is None:
         return settle_without_draft(given, target)
@@ -162,13 +156,11 @@ def settle_method(
     if given is None:
         kind = "mtp" if built_in and mtp_layers(target.config) else draft.kind
         draft = replace(draft, kind=kind)
-        return kind, draft, [f"method {kind}: {why_kind(draft)}"]
+        return kind, draft, [f"method {plain(kind)}: {why_kind(draft)}"]
     if given in DRAFTLESS:
         return given, None, [f"the draft is left aside: method {given} has none"]
     if built_in and given in SEPARATE - {"draft_model"}:
-        raise CannotCheck(
-            f"TARGET and DRAFT are both {draft.reference}; a {given} draft is a model of its own"
-        )
+        raise CannotCheck(f"TARGET and DRAFT are both {draft.reference}; a {given} draft is a model of its own")
     return given, draft, []
 
 

@@ -175,8 +175,3 @@ def mtp_layers(config: Config) -> int | None:
     counts.append((config.value("mtp_config") or {}).get("num_nextn_predict_layers"))  # Inkling
     stated = [int(count) for count in counts if count is not None]
     return next((count for count in stated if count), 0) if stated else None
-
-
-def value_of(config: Config, key: str) -> Any:
-    """Value of ``key`` or None."""
-    return config.value(key)

@@ -24,13 +24,16 @@ print(sum(bool(backend.driver and backend.driver.is_active()) for backend in bac
 def probe(*, ask_triton: bool = False, root: Path = Path("/")) -> Hardware:
     """This machine.
 
-    ``ask_triton`` counts Triton's active drivers in a process of its own, which takes seconds; without it
-    they are known only where there can be none. ``root`` is where /proc and /sys lie.
+    ``ask_triton`` counts Triton's active drivers in a process of its own, which takes seconds. Without it a
+    GPU counts as in the presets, and a CPU host has none where Triton is not here, or has no CPU backend;
+    else they are not known. ``root`` is where /proc and /sys lie.
     """
     found = nvidia_smi() or nvidia_driver(root) or amd(root) or Hardware("cpu", "cpu")
     triton = triton_folder()
-    drivers = 0 if triton is None else None
-    if triton is not None and found.platform == "cpu" and not (triton / "backends" / "cpu").is_dir():
+    installed, drivers = triton is not None, None
+    if found.platform != "cpu":
+        installed, drivers = True, 1  # the engine may well live in another environment than this one
+    elif triton is None or not (triton / "backends" / "cpu").is_dir():
         drivers = 0
     if ask_triton and triton is not None:
         drivers = count_drivers()
@@ -39,7 +42,7 @@ def probe(*, ask_triton: bool = False, root: Path = Path("/")) -> Hardware:
         source="found here",
         cpu_arch=platform.machine() or None,
         cpu_flags=cpu_flags(root),
-        triton_installed=triton is not None,
+        triton_installed=installed,
         triton_drivers=drivers,
     )
 

@@ -49,9 +49,7 @@ def ropes(config: Config) -> tuple[Rope, ...]:
     pointer, block = rope_block(config)
     nested = {key: inner for key, inner in block.items() if isinstance(inner, Mapping)}
     if nested:  # what stands beside nested blocks is dropped
-        return tuple(
-            make_rope(config, inner, f"{pointer}/{escape(key)}", key) for key, inner in nested.items()
-        )
+        return tuple(make_rope(config, inner, f"{pointer}/{escape(key)}", key) for key, inner in nested.items())
     local = config.find(*LOCAL_THETA)
     if local is None:
         return (make_rope(config, block, pointer),)

@@ -30,15 +30,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m specfix.engines.build", description="Make the shipped engine facts."
     )
-    parser.add_argument(
-        "versions", nargs="*", metavar="VERSION", help="releases; by default those shipped now"
-    )
+    parser.add_argument("versions", nargs="*", metavar="VERSION", help="releases; by default those shipped now")
     parser.add_argument(
         "--from", dest="sources", type=Path, help="folder with VERSION/vllm, instead of the package index"
     )
-    parser.add_argument(
-        "--check", action="store_true", help="write nothing; exit 1 where a file would change"
-    )
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where a file would change")
     parser.add_argument("--out", type=Path, default=DATA, help="folder to write to")
     given = parser.parse_args(arguments)
     differs = False
@@ -72,11 +68,7 @@ def _differences(file: Path, engine: Engine) -> list[str]:
         f"{section}.{fact}" if isinstance(content, dict) else section
         for section, content in new.items()
         for fact in (sorted({*content, *old[section]}) if isinstance(content, dict) else [""])
-        if (
-            content.get(fact) != old[section].get(fact)
-            if isinstance(content, dict)
-            else content != old[section]
-        )
+        if (content.get(fact) != old[section].get(fact) if isinstance(content, dict) else content != old[section])
     ]
 
 
@@ -111,11 +103,7 @@ def _unpack(wheel: Path, folder: Path) -> None:
     """Only the package's Python files: a wheel is half a gigabyte of kernels."""
     with zipfile.ZipFile(wheel) as archive:
         for entry in archive.infolist():
-            if (
-                entry.filename.startswith(f"{NAME}/")
-                and entry.filename.endswith(".py")
-                and entry.file_size <= MAX_FILE
-            ):
+            if entry.filename.startswith(f"{NAME}/") and entry.filename.endswith(".py") and entry.file_size <= MAX_FILE:
                 archive.extract(entry, folder)
 
 

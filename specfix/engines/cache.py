@@ -49,9 +49,7 @@ def _stamp(package: Path, version: str | None) -> str:
                     path = os.path.join(folder, name)  # noqa: PTH118 - thousands of files on each start
                     with suppress(OSError):  # a link to nowhere
                         status = os.stat(path)  # noqa: PTH116
-                        digest.update(
-                            f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode("utf-8", "replace")
-                        )
+                        digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode("utf-8", "replace"))
     return digest.hexdigest()[:32]
 
 

@@ -45,9 +45,7 @@ _COMPARE: Final[dict[str, Callable[[Any, Any], Any]]] = {
 }
 
 
-def evaluate(
-    condition: Condition, values: Mapping[str, object], missing: set[str] | None = None
-) -> bool | None:
+def evaluate(condition: Condition, values: Mapping[str, object], missing: set[str] | None = None) -> bool | None:
     """Whether ``condition`` holds, or None where that hangs on something unknown, added to ``missing``.
 
     ``values`` holds what is known by dotted name. Where an attribute is known (``a.b``), ``a`` is not None.
@@ -81,9 +79,7 @@ def choose(steps: Iterable[Step], values: Mapping[str, object]) -> Choice:
     return Choice(None, None, tuple(sorted(needs)))
 
 
-def holding(
-    steps: Iterable[Step], values: Mapping[str, object]
-) -> tuple[list[Step], list[Step], tuple[str, ...]]:
+def holding(steps: Iterable[Step], values: Mapping[str, object]) -> tuple[list[Step], list[Step], tuple[str, ...]]:
     """Of steps that are all tried (features): those that hold, those that may, what these hang on."""
     sure, maybe, needs = [], [], set[str]()
     for step in steps:

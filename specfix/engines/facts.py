@@ -34,8 +34,8 @@ class RunnerFacts:
     support (``then`` is the engine's own name of the feature): any of them means "V1" where a step asks for the name
     ``unsupported``, and a refusal at start where V2 was forced and ``forced_is_validated``; ``v1_unsupported`` is the
     same of the V1 runner, which refuses in all cases. ``v2_needs_triton``: V2 without Triton is refused.
-    ``cpu`` overrides the choice on a CPU ("V1" where the CPU worker has no V2 runner). A release without a V2 runner has
-    one step: always "V1". ``defaults``: values that the names in the conditions have when nobody sets them, as the
+    ``cpu`` overrides the choice on a CPU ("V1" where the CPU worker has no V2 runner). A release without a V2 runner
+    has one step: always "V1". ``defaults``: values that the names in the conditions have when nobody sets them, as the
     config classes state them. See ``specfix.engines.runner.choose_runner``.
     """
 
@@ -52,10 +52,11 @@ class RunnerFacts:
 class LengthFacts:
     """How lengths are derived from a config.
 
-    ``keys``: config keys of which the smallest present one is the length, before RoPE scaling; ``overriding_key`` is the
-    one that wins over all where it is set (model_max_length). ``unscaled_rope_types``: types whose factor is not applied.
-    ``yarn_from_original``: yarn starts from original_max_position_embeddings (times factor). ``longrope_from_original``:
-    where nobody gives a length, longrope takes original_max_position_embeddings of the config's top level.
+    ``keys``: config keys of which the smallest present one is the length, before RoPE scaling; ``overriding_key`` is
+    the one that wins over all where it is set (model_max_length). ``unscaled_rope_types``: types whose factor is not
+    applied. ``yarn_from_original``: yarn starts from original_max_position_embeddings (times factor).
+    ``longrope_from_original``: where nobody gives a length, longrope takes original_max_position_embeddings of the
+    config's top level.
     ``unscaled_model_types``: substrings of model_type for which no factor is applied at all (gemma3).
     ``v1_guard``: in the V1 runner drafting stops when the longest sequence plus the tokens to draft passes the
     draft's derived length; ``guard_extra`` is how many tokens more a method counts (1 for dflash).
@@ -258,8 +259,8 @@ class TraitFacts:
     """What the engine knows of a target by its class and config.
 
     ``having``: trait (is_hybrid, is_attention_free, has_inner_state) to the architectures whose class bears it;
-    ``unreadable``: architectures of which it cannot be told. ``expert_keys``: config keys of which the first present one
-    is the number of experts, so that a model is MoE where it is above 0.
+    ``unreadable``: architectures of which it cannot be told. ``expert_keys``: config keys of which the first present
+    one is the number of experts, so that a model is MoE where it is above 0.
     """
 
     having: dict[str, tuple[str, ...]]

@@ -73,9 +73,7 @@ def _release(wanted: Version) -> Engine:
     package = _installed_package()
     if package and _same(_version(package), wanted):
         return _read(package, INSTALLED)
-    raise CannotCheck(
-        f"{NAME} {wanted} is not known; the nearest known: {', '.join(_nearest(wanted, shipped))}"
-    )
+    raise CannotCheck(f"{NAME} {wanted} is not known; the nearest known: {', '.join(_nearest(wanted, shipped))}")
 
 
 def _parsed(version: str | None) -> Version | None:

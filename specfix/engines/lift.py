@@ -78,9 +78,7 @@ class Lifter:
 
     def texts(self, name: str) -> list[Step]:
         """The texts that the method puts into a list, each with its condition."""
-        return [
-            Step(_all((*w.path, *w.after)), w.value[1], w.line) for w in self._run(name) if w.kind == "text"
-        ]
+        return [Step(_all((*w.path, *w.after)), w.value[1], w.line) for w in self._run(name) if w.kind == "text"]
 
     def condition(self, name: str) -> Condition:
         """What the method returns, as one condition."""
@@ -98,9 +96,7 @@ class Lifter:
         path = _path_to(function, node) if function else None
         if path is None:
             return ["?", f"{name} not found"]
-        return _all(
-            tuple(self.lift(test, {}) if holds else _not(self.lift(test, {})) for test, holds in path)
-        )
+        return _all(tuple(self.lift(test, {}) if holds else _not(self.lift(test, {})) for test, holds in path))
 
     def lift(self, node: ast.AST, local: Mapping[str, Condition]) -> Condition:
         """One expression, with the values of local variables put in."""
@@ -153,9 +149,7 @@ class Lifter:
         constant = module_constant(self.tree, self.file, name)
         return ["name", name] if constant is None else ["const", _plain(constant)]
 
-    def _attribute(
-        self, node: ast.Attribute, local: Mapping[str, Condition], call: bool = False
-    ) -> Condition:
+    def _attribute(self, node: ast.Attribute, local: Mapping[str, Condition], call: bool = False) -> Condition:
         head = node.value
         if isinstance(head, ast.Name) and head.id == "self":
             return self._own(node.attr, call)
@@ -219,9 +213,7 @@ class Lifter:
                 ):
                     inner = self.lift(each, {**local, one.target.id: ["name", ITEM]})
                     return ["count" if kind == "sum" else kind, self.lift(one.iter, local), inner]
-            case ast.Call(
-                func=ast.Attribute(value=some, attr="intersection"), args=[others]
-            ):  # any in common
+            case ast.Call(func=ast.Attribute(value=some, attr="intersection"), args=[others]):  # any in common
                 return ["any", self.lift(others, local), ["in", ["name", ITEM], self.lift(some, local)]]
             case ast.Call(func=ast.Attribute() as method, args=[], keywords=[]):
                 return self._attribute(method, local, call=True)
@@ -238,8 +230,7 @@ class Lifter:
     def _compare(self, node: ast.Compare, local: Mapping[str, Condition]) -> Condition:
         parts = [self.lift(part, local) for part in (node.left, *node.comparators)]
         pairs = [
-            [_OPERATORS[type(op)], left, right]
-            for op, left, right in zip(node.ops, parts, parts[1:], strict=False)
+            [_OPERATORS[type(op)], left, right] for op, left, right in zip(node.ops, parts, parts[1:], strict=False)
         ]
         return _all(tuple(pairs))
 
@@ -332,9 +323,7 @@ class Lifter:
             for text in texts.elts:
                 yield _Way("text", path, tuple(after), self._text(text, local), texts.lineno)
         elif (
-            isinstance(texts, ast.Call)
-            and isinstance(texts.func, ast.Attribute)
-            and dotted(texts.func.value) == "self"
+            isinstance(texts, ast.Call) and isinstance(texts.func, ast.Attribute) and dotted(texts.func.value) == "self"
         ):
             inner = replace(self, depth=self.depth + 1)
             for way in inner._run(texts.func.attr) if self.depth < _DEPTH else ():
@@ -359,11 +348,7 @@ class Lifter:
                 yield _Way("return", (*path, reason), tuple(after), reason, inner.lineno)
             elif isinstance(inner, ast.Raise):
                 yield _Way("raise", (*path, reason), tuple(after), FALSE, inner.lineno)
-            elif (
-                isinstance(inner, ast.Call)
-                and isinstance(inner.func, ast.Attribute)
-                and inner.func.attr == "append"
-            ):
+            elif isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr == "append":
                 text = self._text(inner.args[0], local) if inner.args else ["const", "?"]
                 yield _Way("text", (*path, reason), tuple(after), text, inner.lineno)
             elif isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
@@ -383,9 +368,7 @@ def module_constant(tree: SourceTree, file: str, name: str) -> object:
     if module is None:
         return None
     for node in reversed(module.body):
-        if isinstance(node, ast.Assign) and any(
-            isinstance(t, ast.Name) and t.id == name for t in node.targets
-        ):
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
             return literal(node.value)
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
             return literal(node.value)
@@ -397,9 +380,7 @@ def imported_from(tree: SourceTree, file: str, name: str) -> str | None:
     """The file of the tree that ``file`` imports ``name`` from."""
     module = tree.module(file)
     for node in ast.walk(module) if module else ():
-        if isinstance(node, ast.ImportFrom) and any(
-            (alias.asname or alias.name) == name for alias in node.names
-        ):
+        if isinstance(node, ast.ImportFrom) and any((alias.asname or alias.name) == name for alias in node.names):
             parts = (node.module or "").split(".") if node.module else []
             if node.level:
                 parts = [*file.split("/")[: -node.level], *parts]
@@ -431,9 +412,7 @@ def enum_member(tree: SourceTree, file: str, cls: str, member: str) -> object:
     home = defined_in(tree, file, cls)
     node = tree.class_(home, cls) if home else None
     for assign in node.body if node else ():
-        if isinstance(assign, ast.Assign) and any(
-            isinstance(t, ast.Name) and t.id == member for t in assign.targets
-        ):
+        if isinstance(assign, ast.Assign) and any(isinstance(t, ast.Name) and t.id == member for t in assign.targets):
             return literal(assign.value)
     return None
 
@@ -443,9 +422,7 @@ def config_class(tree: SourceTree, file: str, owner: str, name: str) -> tuple[st
     for part in name.split("."):
         node = tree.class_(file, owner)
         annotation = fields_of(node).get(part) if node else None
-        candidates = (
-            [n.id for n in ast.walk(annotation.annotation) if isinstance(n, ast.Name)] if annotation else []
-        )
+        candidates = [n.id for n in ast.walk(annotation.annotation) if isinstance(n, ast.Name)] if annotation else []
         found = next(
             ((home, c) for c in candidates if c.endswith("Config") and (home := defined_in(tree, file, c))),
             None,
@@ -458,9 +435,7 @@ def config_class(tree: SourceTree, file: str, owner: str, name: str) -> tuple[st
 
 def fields_of(node: ast.ClassDef) -> dict[str, ast.AnnAssign]:
     """The annotated fields of a class body."""
-    return {
-        n.target.id: n for n in node.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)
-    }
+    return {n.target.id: n for n in node.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
 
 
 # Making and simplifying conditions

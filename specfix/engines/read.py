@@ -35,9 +35,7 @@ def read_engine(package: Path, source: str, version: str | None = None) -> Engin
     tree = SourceTree(package)
     missing = [file for file in NEEDED if tree.module(file) is None]
     if missing:
-        raise CannotCheck(
-            f"{package} is no readable vLLM package: {', '.join(missing)} is missing or not Python"
-        )
+        raise CannotCheck(f"{package} is no readable vLLM package: {', '.join(missing)} is missing or not Python")
     unknown: dict[str, str] = {}
     methods = read_methods(tree, unknown)
     return Engine(

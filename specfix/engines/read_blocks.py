@@ -77,9 +77,7 @@ def _kernel_sizes(tree: SourceTree, lineage: Lineage) -> KernelSizes:
     return KernelSizes(usual[0].sizes, usual[0].multiples, special=tuple(special))
 
 
-def _branches(
-    tree: SourceTree, owner: Class, body: Iterable[ast.stmt], condition: str | None
-) -> Iterator[KernelSizes]:
+def _branches(tree: SourceTree, owner: Class, body: Iterable[ast.stmt], condition: str | None) -> Iterator[KernelSizes]:
     """What each ``return`` says, under the test that leads to it."""
     for statement in body:
         if isinstance(statement, ast.If):

@@ -128,9 +128,7 @@ class _Models:
             return self._of(asked[0]) if asked[0] in self._architectures else [None]
         return self.classes.of_expression(owner.file, value.func) or [None]
 
-    def default_aux(
-        self, architectures: list[str]
-    ) -> tuple[dict[str, tuple[str, ...] | None], dict[str, str]]:
+    def default_aux(self, architectures: list[str]) -> tuple[dict[str, tuple[str, ...] | None], dict[str, str]]:
         """The interface's formula under "", and those of the architectures that have another."""
         terms: dict[str, tuple[str, ...] | None] = {}
         counts: dict[str, str] = {}

@@ -76,9 +76,7 @@ def _keys(tree: SourceTree, function: ast.FunctionDef | None) -> tuple[str, ...]
             keys = module_constant(tree, CONVERTOR, over.id)
         else:
             keys = literal(over)
-        reads = any(
-            isinstance(call.func, ast.Name) and call.func.id == "getattr" for call in walk(loop, ast.Call)
-        )
+        reads = any(isinstance(call.func, ast.Name) and call.func.id == "getattr" for call in walk(loop, ast.Call))
         if reads and isinstance(keys, list | tuple) and all(isinstance(key, str) for key in keys):
             return tuple(keys)
     return None
@@ -149,9 +147,7 @@ def _guard(tree: SourceTree) -> ast.FunctionDef | None:
     module = tree.module(RUNNER)
     for function in walk(module, ast.FunctionDef) if module else ():
         for operator, _, right in _comparisons(function):
-            if isinstance(operator, ast.LtE) and (dotted(right) or "").endswith(
-                "effective_drafter_max_model_len"
-            ):
+            if isinstance(operator, ast.LtE) and (dotted(right) or "").endswith("effective_drafter_max_model_len"):
                 return function
     return None
 
@@ -191,9 +187,7 @@ def _calls(tree: SourceTree, file: str, method: str) -> Iterator[ast.Call]:
             yield call
 
 
-def _raised_methods(
-    tree: SourceTree, methods: MethodFacts, unknown: dict[str, str]
-) -> tuple[str, ...] | None:
+def _raised_methods(tree: SourceTree, methods: MethodFacts, unknown: dict[str, str]) -> tuple[str, ...] | None:
     """Methods for which the call that raises the draft's positions is reached."""
     module = tree.module(SPECULATIVE)
     if module is None:
@@ -219,11 +213,7 @@ def _raised_rope_types(tree: SourceTree) -> tuple[str, ...] | None:
         for operator, left, right in _comparisons(scope):
             if not (isinstance(operator, ast.In | ast.NotIn) and _mentions(left, "rope_type")):
                 continue
-            types = (
-                module_constant(tree, SPECULATIVE, right.id)
-                if isinstance(right, ast.Name)
-                else literal(right)
-            )
+            types = module_constant(tree, SPECULATIVE, right.id) if isinstance(right, ast.Name) else literal(right)
             if isinstance(types, set | frozenset | tuple | list):
                 return tuple(sorted(map(str, types)))
     return None

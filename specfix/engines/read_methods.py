@@ -28,9 +28,7 @@ def read_methods(tree: SourceTree, unknown: dict[str, str]) -> MethodFacts:
 
 def _assigned(module: ast.Module, name: str) -> ast.expr | None:
     for node in reversed(module.body):
-        if isinstance(node, ast.Assign) and any(
-            isinstance(t, ast.Name) and t.id == name for t in node.targets
-        ):
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
             return node.value
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
             return node.value

@@ -84,9 +84,7 @@ def _made(
                 if not any(isinstance(inner, ast.Return) for inner in node.body) and _negated(node.test):
                     yield from _made(node.body, types, key, names)
         elif (
-            isinstance(node, ast.Assign)
-            and isinstance(node.value, ast.Call)
-            and isinstance(node.value.func, ast.Name)
+            isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name)
         ):
             name = node.value.func.id
             if name in names or "Embedding" in name:
@@ -116,11 +114,7 @@ def _chooses_class(node: ast.If) -> bool:
 
 def _target(node: ast.If) -> str:
     first = node.body[0]
-    if (
-        isinstance(first, ast.Assign)
-        and isinstance(first.value, ast.Name)
-        and isinstance(first.targets[0], ast.Name)
-    ):
+    if isinstance(first, ast.Assign) and isinstance(first.value, ast.Name) and isinstance(first.targets[0], ast.Name):
         return first.targets[0].id
     return ""
 
@@ -152,9 +146,7 @@ def _cache_scale(classes: Classes, lineage: Lineage, passes_factor: bool) -> lis
             return _product(call.args[0], local)
     # no table of its own: with a factor it borrows another class's, without it its base's
     borrowed = [
-        dotted(call.func) or ""
-        for call in walk(function, ast.Call)
-        if (dotted(call.func) or "").endswith(CACHE)
+        dotted(call.func) or "" for call in walk(function, ast.Call) if (dotted(call.func) or "").endswith(CACHE)
     ]
     named = next((name.rpartition(".")[0] for name in borrowed if name.count(".") == 1), None)
     if passes_factor and named:

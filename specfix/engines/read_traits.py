@@ -6,9 +6,10 @@ import ast
 
 from specfix.engines.classes import Classes
 from specfix.engines.facts import MethodFacts, TraitFacts
-from specfix.engines.source import SourceTree, literal, walk
+from specfix.engines.source import SourceTree, literal
 
 TRAITS = ("is_hybrid", "is_attention_free", "has_inner_state")
+ALIASES = "transformers_utils/config.py"
 EXPERTS = ("transformers_utils/model_arch_config_convertor.py", "config/model.py", "config/__init__.py")
 
 
@@ -31,12 +32,24 @@ def read_traits(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts)
 
 
 def expert_keys(tree: SourceTree, unknown: dict[str, str]) -> tuple[str, ...] | None:
-    """The list of key names in ``get_num_experts``."""
+    """The key names in ``get_num_experts``: a list there, or an entry of a table that it names."""
     for file in EXPERTS:
         function = tree.function(file, "get_num_experts")
-        for node in walk(function, ast.List) if function else ():
-            names = literal(node)
-            if isinstance(names, list) and names and all(isinstance(name, str) for name in names):
+        for node in ast.walk(function) if function else ():
+            names = literal(node) if isinstance(node, ast.List) else None
+            if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+                table = literal(assigned(tree.module(ALIASES), node.value.id))
+                names = table.get(literal(node.slice)) if isinstance(table, dict) else None
+            if isinstance(names, list | tuple) and names and all(isinstance(name, str) for name in names):
                 return tuple(names)
     unknown["traits.expert_keys"] = "no list of key names in get_num_experts"
+    return None
+
+
+def assigned(module: ast.Module | None, name: str) -> ast.expr | None:
+    """What ``name`` is bound to at the top of ``module``."""
+    for node in module.body if module else ():
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            return getattr(node, "value", None)
     return None

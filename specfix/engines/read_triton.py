@@ -58,9 +58,7 @@ def _forgives(module: ast.Module) -> bool:
 
 def _switches_off(statement: ast.stmt) -> bool:
     return (
-        isinstance(statement, ast.Assign)
-        and dotted(statement.targets[0]) == FLAG
-        and literal(statement.value) is False
+        isinstance(statement, ast.Assign) and dotted(statement.targets[0]) == FLAG and literal(statement.value) is False
     )
 
 

@@ -92,7 +92,11 @@ def find_function(tree: ast.AST, name: str) -> ast.FunctionDef | None:
 
 def literal(node: ast.AST | None) -> object:
     """Value of a literal expression, ``frozenset({...})`` and ``set([...])`` included; None where it is none."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"frozenset", "set", "tuple", "list"}:
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in {"frozenset", "set", "tuple", "list"}
+    ):
         node = node.args[0] if node.args else None
     try:
         return None if node is None else ast.literal_eval(node)

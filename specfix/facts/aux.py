@@ -1,9 +1,11 @@
-"""Which auxiliary hidden states the engine will hand to the draft."""
+"""Which auxiliary hidden states the engine will hand to the draft, and how many the draft is built for."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from specfix.deployment import Draft, Location, Target
 from specfix.engines import Engine
@@ -11,6 +13,7 @@ from specfix.errors import MissingFact, NotApplicable, known
 
 # methods whose draft reads auxiliary hidden states of the target
 AUX_METHODS = frozenset({"eagle3", "dflash", "dspark"})
+TOP_LEVEL = "eagle_aux_hidden_state_layer_ids"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,30 +26,57 @@ class AuxPlan:
     place: str | None
     ignored: tuple[str, ...]
 
+    def location(self, draft: Draft) -> Location:
+        """Where the ids stand, or where they would."""
+        if self.place is None:
+            return draft.at(TOP_LEVEL)
+        return draft.config.at(draft.aux_places()[self.place].pointer)
 
-def aux_plan(target: Target, draft: Draft, method: str, engine: Engine, runner: str) -> AuxPlan:
-    """From the first place that this release's runner reads and the draft fills, else the release's own guess."""
+
+def aux_plan(target: Target, draft: Draft, method: str, engine: Engine, runners: tuple[str, ...]) -> AuxPlan:
+    """The plan of the runner that is chosen; where that cannot be told, the plan on which both agree."""
     if method not in AUX_METHODS:
         raise NotApplicable(f"{method} reads no auxiliary hidden states")
-    places = known(engine.eagle.aux_places, f"where {engine} looks for aux layer ids").get(runner)
+    plans = {plan_of(runner, target, draft, engine) for runner in runners}
+    if len(plans) > 1:
+        raise MissingFact(f"which model runner {engine} chooses")
+    return plans.pop()
+
+
+def plan_of(runner: str, target: Target, draft: Draft, engine: Engine) -> AuxPlan:
+    """From the first place that this runner reads and the draft fills, else the release's own guess."""
+    eagle = engine.eagle
+    where = f"where the {runner} runner of {engine} looks for aux layer ids"
+    places = known(known(eagle.aux_places, where).get(runner), where)
+    if eagle.use_aux_flag.get(runner) and nested(draft, "eagle_config").get("use_aux_hidden_state") is False:
+        raise NotApplicable("the draft says that it reads no auxiliary hidden states")
+    hidden = eagle.aux_hidden_by.get(runner, {})
     stated = draft.aux_places()
-    for key, shift in known(places, f"where the {runner} runner of {engine} looks for aux layer ids"):
-        if key in stated:
-            return AuxPlan(tuple(i + shift for i in stated[key].ids), key, ())
+    for key, shift in places:
+        if key in stated and not (key in hidden and nested(draft, hidden[key])):
+            added = 0 if draft.model_type in eagle.aux_unshifted.get(key, ()) else shift
+            return AuxPlan(tuple(i + added for i in stated[key].ids), key, ())
     return AuxPlan(default_ids(target, engine), None, tuple(stated))
+
+
+def nested(draft: Draft, key: str) -> Mapping[str, Any]:
+    """The object under ``key`` of the draft's config; empty where there is none."""
+    found = draft.config.find(key)
+    return found[1] if found and isinstance(found[1], Mapping) else {}
 
 
 def default_ids(target: Target, engine: Engine) -> tuple[int, ...]:
     """The ids that the release takes for this target where the draft names none."""
-    formulas = known(engine.eagle.default_aux, f"the aux layers that {engine} takes by default")
+    what = f"the aux layers that {engine} takes by default"
+    formulas = known(engine.eagle.default_aux, what)
     own = next((formulas[name] for name in target.architectures if name in formulas), formulas.get(""))
     layers = target.integer("num_hidden_layers")
-    return tuple(evaluate(term, layers) for term in known(own, f"the aux layers that {engine} takes by default"))
+    return tuple(evaluate(term, layers) for term in known(own, what))
 
 
 def evaluate(term: str, layers: int) -> int:
     """Value of a term such as ``2``, ``L//2`` or ``L-3`` for ``layers`` = L."""
-    match = re.fullmatch(r"(L)?(?:(//|-|\+))?(\d+)?", term)
+    match = re.fullmatch(r"(?:(L)(?:(//|-|\+)(?=\d))?)?(\d+)?", term)
     if not match or not term:
         raise MissingFact(f"the value of the default aux layer {term!r}")
     has_layers, operator, number = match.groups()
@@ -58,8 +88,19 @@ def evaluate(term: str, layers: int) -> int:
     return layers + (-value if operator == "-" else value)
 
 
-def aux_location(draft: Draft, plan: AuxPlan) -> Location:
-    """Where the ids of ``plan`` stand, or where they would."""
-    if plan.place is None:
-        return draft.at("eagle_aux_hidden_state_layer_ids")
-    return draft.config.at(draft.aux_places()[plan.place].pointer)
+def fc_states(draft: Draft, engine: Engine) -> int:
+    """How many aux states the release builds an EAGLE3 draft's ``fc`` for."""
+    name = draft.architectures[0] if draft.architectures else "LlamaForCausalLM"
+    if not name.startswith("Eagle3") and not name.endswith("Eagle3"):
+        name = f"Eagle3{name}"  # vllm/transformers_utils/configs/eagle.py
+    what = f"how many aux states {engine} builds {name} for"
+    for source in known(engine.eagle.fc_states.get(name), what):
+        if source.isdigit():
+            return int(source)
+        length = source.startswith("len(")
+        value: Any = draft.config.values
+        for key in source.removeprefix("len(").removesuffix(")").split("."):
+            value = value.get(key) if isinstance(value, Mapping) else None
+        if value is not None:
+            return len(value) if length else int(value)
+    raise MissingFact(what)

@@ -10,8 +10,9 @@ from specfix.deployment import Draft, Model, Serving, Target
 from specfix.engines import Engine
 from specfix.errors import MissingFact, known
 
-# RoPE types for which max_position_embeddings only sizes the table, so that raising it leaves every frequency as it is.
-# yarn and deepseek size the table from original_max_position_embeddings; dynamic and longrope derive frequencies from it.
+# RoPE types for which max_position_embeddings only sizes the table, so that raising it leaves every frequency as it
+# is. yarn and deepseek size the table from original_max_position_embeddings; dynamic and longrope derive frequencies
+# from it.
 SIZE_ONLY_ROPE_TYPES = frozenset({"default", "linear", "llama3", "ntk", "proportional"})
 
 
@@ -19,12 +20,12 @@ def served_length(target: Target, serving: Serving, engine: Engine) -> int:
     """Tokens that a request may have, prompt and answer together: --max-model-len, else the target's derived length."""
     if serving.max_model_len is not None:
         return serving.max_model_len
-    return derived_length(target, engine)
+    return known(derived_length(target, engine), f"max_position_embeddings in {target.config.file}")
 
 
 def draft_length(draft: Draft, served_length: int, engine: Engine) -> int:
-    """The draft's derived max_model_len, which is never more than what is served."""
-    return min(derived_length(draft, engine), served_length)
+    """The draft's derived max_model_len: never more than what is served, and that where its config states none."""
+    return min(known(derived_length(draft, engine), f"max_position_embeddings in {draft.config.file}"), served_length)
 
 
 def draft_rows(draft: Draft, served_length: int, method: str, engine: Engine) -> int:
@@ -47,16 +48,17 @@ def size_only(model: Model) -> bool:
     return all(rope.rope_type in SIZE_ONLY_ROPE_TYPES for rope in model.ropes)
 
 
-def derived_length(model: Model, engine: Engine) -> int:
-    """max_model_len as the release derives it from a config, when nobody gives one."""
+def derived_length(model: Model, engine: Engine) -> int | None:
+    """max_model_len as the release derives it from a config when nobody gives one; None where the config has none."""
     facts = engine.lengths
-    keys = known(facts.keys, f"the keys from which {engine} derives a length")
-    stated = [length for key in keys if (length := model.number(key)) is not None]
-    if not stated:
-        raise MissingFact(f"{keys[0]} in {model.config.file}")
-    length = min(stated)
+    length = stated_length(model, engine)
+    types = {rope.rope_type for rope in model.ropes}
+    if "longrope" in types and known(facts.longrope_from_original, f"how {engine} derives a longrope length"):
+        original = model.config.values.get("original_max_position_embeddings")
+        if original is not None:
+            return int(original)
     unscaled_models = known(facts.unscaled_model_types, f"the model types that {engine} does not scale")
-    if any(part in (model.model_type or "") for part in unscaled_models):
+    if length is None or any(part in (model.model_type or "") for part in unscaled_models):
         return length
     unscaled = known(facts.unscaled_rope_types, f"the RoPE types whose factor {engine} does not apply")
     factor = 1.0
@@ -71,21 +73,27 @@ def derived_length(model: Model, engine: Engine) -> int:
     return int(length * factor)
 
 
+def stated_length(model: Model, engine: Engine) -> int | None:
+    """The smallest of the lengths that a config states, or the one that wins over all; None where it states none."""
+    keys = known(engine.lengths.keys, f"the keys from which {engine} derives a length")
+    overriding = engine.lengths.overriding_key and model.number(engine.lengths.overriding_key)
+    if overriding:
+        return overriding
+    return min((length for key in keys if (length := model.number(key)) is not None), default=None)
+
+
 def table_rows(model: Model, positions: int, engine: Engine) -> list[int]:
     """Rows of each rotary table of ``model``, were its max_position_embeddings ``positions``."""
-    rows = known(engine.rope.rows, f"how {engine} sizes rotary tables")
+    rules = known(engine.rope.rows, f"how {engine} sizes rotary tables")
     tables = []
     for rope in model.ropes:
-        rule = engine.rope.mrope if "mrope_section" in rope.parameters else rows.get(rope.rope_type)
-        factor = rope.factor or 1.0
-        if rule == "max_position":
-            tables.append(positions)
-        elif rule == "max_position*factor":
-            tables.append(int(positions * factor))
-        elif rule == "max_position*4":
-            tables.append(positions * 4)
-        elif rule == "original*factor" and rope.original_max_position_embeddings:
-            tables.append(int(rope.original_max_position_embeddings * factor))
-        else:
+        joined = [f"{rope.rope_type}+{key}" for key, value in rope.parameters.items() if value]
+        rule = next((rules[key] for key in joined if key in rules), rules.get(rope.rope_type, "other"))
+        start, *factors = rule.split("*")
+        rows = positions if start == "max_position" else rope.original_max_position_embeddings
+        if start == "other" or rows is None:
             raise MissingFact(f"how {engine} sizes the rotary table of rope_type {rope.rope_type}")
+        for factor in factors:
+            rows = int(rows * ((rope.factor or 1.0) if factor == "factor" else int(factor)))
+        tables.append(rows)
     return tables

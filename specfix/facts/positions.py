@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from specfix.deployment import Draft, Serving
+from specfix.deployment import Draft
 from specfix.engines import Engine
 from specfix.errors import NotApplicable, known
 from specfix.facts.lengths import raises_positions
@@ -37,7 +37,7 @@ def shortfalls(
     runners: tuple[str, ...],
     served_length: int,
     draft_length: int,
-    draft_rows: int,
+    draft_rows: int | None = None,
 ) -> tuple[Shortfall | None, ...]:
     """For each runner that may be chosen, how it falls short, or None where the draft reaches far enough."""
     if method not in SHARES_POSITIONS | {"draft_model"}:
@@ -54,9 +54,9 @@ def shortfall(
     engine: Engine,
     served_length: int,
     draft_length: int,
-    draft_rows: int,
+    draft_rows: int | None,
 ) -> Shortfall | None:
-    """How ``runner`` falls short with this draft."""
+    """How ``runner`` falls short with this draft; ``draft_rows`` None where the table's size is not known."""
     reach = served_length
     if runner == "V2" and limits_target(draft, method, engine):
         if draft_length < served_length:
@@ -65,9 +65,12 @@ def shortfall(
         return None
     elif runner == "V1" and known(engine.lengths.v1_guard, f"when {engine} stops drafting"):
         reach = draft_length  # the guard keeps longer sequences from the table
-    if draft_rows < reach:
+    if draft_rows is not None and draft_rows < reach:
         return Shortfall(runner, "overruns", draft_rows)
-    return Shortfall(runner, "stops", draft_length) if reach < served_length else None
+    if reach < served_length:
+        return Shortfall(runner, "stops", draft_length)
+    known(draft_rows, "the rows of the draft's rotary table")
+    return None
 
 
 def limits_target(draft: Draft, method: str, engine: Engine) -> bool:

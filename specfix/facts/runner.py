@@ -1,7 +1,7 @@
 """Which model runner the release will choose for this deployment.
 
-The release's own conditions (``VllmConfig.use_v2_model_runner``) are decided over what the deployment says, by the names
-of the engine's source; what neither side knows stays unknown.
+The release's own conditions (``VllmConfig.use_v2_model_runner``) are decided over what the deployment says, by the
+names of the engine's source; what neither side knows stays unknown.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def runners(
     draft: Draft | None = None,
 ) -> tuple[str, ...]:
     """Each runner that may be chosen: ("V1",), ("V2",), or both where it cannot be told."""
-    values = engine_values(target, serving, method, engine, has_triton, draft)
+    values = engine_values(target, serving, method, engine, hardware, has_triton, draft)
     platforms = (True, False) if hardware is None else (hardware.platform == "cpu",)
     choices = [choose_runner(engine.runner, values, cpu=cpu).runner for cpu in platforms]
     if choices[0] is None or len(set(choices)) > 1 or choices[0] not in {"V1", "V2"}:
@@ -42,12 +42,19 @@ def runners(
 
 
 def engine_values(
-    target: Target, serving: Serving, method: str, engine: Engine, has_triton: bool | None, draft: Draft | None
+    target: Target,
+    serving: Serving,
+    method: str,
+    engine: Engine,
+    hardware: Hardware | None,
+    has_triton: bool | None,
+    draft: Draft | None,
 ) -> dict[str, Any]:
     """What the deployment says, by the names of the engine's source."""
     values: dict[str, Any] = {
         "model_config.architectures": list(target.architectures),
         "model_config.hf_config.canvas_length": target.config.values.get("canvas_length"),
+        "model_config.hf_config.quantization_config": target.config.values.get("quantization_config"),
         "parallel_config.pipeline_parallel_size": serving.pipeline_parallel_size,
         "parallel_config.tensor_parallel_size": serving.tensor_parallel_size,
         "speculative_config.method": method,
@@ -55,8 +62,12 @@ def engine_values(
     values |= {f"model_config.{trait}": holds for trait, holds in traits(target, engine).items()}
     if has_triton is not None:
         values["HAS_TRITON"] = has_triton
+    if hardware is not None:
+        values["current_platform.is_rocm()"] = hardware.platform == "rocm"
     if draft is not None:
-        values["speculative_config.draft_model_config.hf_config.layer_types"] = draft.config.values.get("layer_types")
+        of_draft = "speculative_config.draft_model_config"
+        values[f"{of_draft}.hf_config.layer_types"] = draft.config.values.get("layer_types")
+        values[f"{of_draft}.architectures"] = list(draft.architectures)
     if VARIABLE in serving.env:
         values[f"envs.{VARIABLE}"] = serving.env[VARIABLE]
     return values

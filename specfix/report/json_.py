@@ -56,8 +56,7 @@ def found(reported: Reported) -> dict[str, Any]:
         "message": finding.message,
         "location": place(finding.location),
         "related": [place(location) for location in finding.related],
-        "repair": repair
-        and {"safety": repair.safety, "summary": repair.summary, "surfaces": list(repair.surfaces)},
+        "repair": repair and {"safety": repair.safety, "summary": repair.summary, "surfaces": list(repair.surfaces)},
         "evidence": list(reported.evidence),
         "help": reported.help,
     }

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 def rules_text(rules: Iterable[Rule], terminal: Terminal) -> str:
     """A line per rule; summaries that do not fit go on below."""
-    return table(
-        [(rule.code, rule.name, rule.severity, rule.summary.replace("``", "`")) for rule in rules], terminal
-    )
+    return table([(rule.code, rule.name, rule.severity, rule.summary.replace("``", "`")) for rule in rules], terminal)
 
 
 def rules_json(rules: Iterable[Rule]) -> str:
@@ -57,9 +55,7 @@ def engine_text(engine: Engine, terminal: Terminal) -> str:
     for fact, reason in engine.unknown.items():
         reasons.setdefault(reason, []).append(fact)
     rows += [("not known", f"{', '.join(facts)}: {reason}") for reason, facts in reasons.items()]
-    return f"{terminal.paint('strong', str(engine))} ({printable(engine.source)})\n" + table(
-        rows, terminal, "  "
-    )
+    return f"{terminal.paint('strong', str(engine))} ({printable(engine.source)})\n" + table(rows, terminal, "  ")
 
 
 def methods(names: Sequence[str]) -> str:
@@ -99,9 +95,7 @@ def answer(fact: bool | None) -> str:
 
 def engines_text(shipped: Sequence[str], installed: str | None) -> str:
     """The releases to choose from."""
-    return (
-        f"installed here: {printable(installed or 'none')}\nknown releases: {', '.join(shipped) or 'none'}\n"
-    )
+    return f"installed here: {printable(installed or 'none')}\nknown releases: {', '.join(shipped) or 'none'}\n"
 
 
 def hardware_text(hardware: Hardware, terminal: Terminal) -> str:

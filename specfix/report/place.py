@@ -80,9 +80,7 @@ def option(deployment: Deployment, location: Location) -> str:
     name = location.pointer
     if location.file == "hardware":
         machine = deployment.hardware.name if deployment.hardware else "not known"
-        return f"hardware {machine}" + (
-            f": {name} is {getattr(deployment.hardware, name, None)}" if name else ""
-        )
+        return f"hardware {machine}" + (f": {name} is {getattr(deployment.hardware, name, None)}" if name else "")
     if location.file == "environment":
         value = deployment.serving.env.get(name)
         return f"environment: {name} is not set" if value is None else f"environment: {name}={value}"

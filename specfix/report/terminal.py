@@ -69,10 +69,7 @@ def cells(text: str) -> int:
     """Columns that ``text`` takes up: two for a wide character, none for one that combines."""
     if text.isascii():
         return len(text)
-    return sum(
-        0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF")
-        for char in text
-    )
+    return sum(0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF") for char in text)
 
 
 def clip(text: str, room: int, *, left: bool = False) -> str:

@@ -52,9 +52,7 @@ def finding(deployment: Deployment, reported: Reported, terminal: Terminal) -> I
     bar = " " * (margin + 1) + terminal.paint("frame", "|")
     for place, part in zip(places, excerpts, strict=True):
         main = place is found.location
-        yield (
-            " " * margin + terminal.paint("frame", "-->" if main else ":::") + " " + where(deployment, place)
-        )
+        yield (" " * margin + terminal.paint("frame", "-->" if main else ":::") + " " + where(deployment, place))
         if part:
             framed = source(part, margin, reported.severity if main else None, terminal)
             more = [bar] if part.number < max(part.lines) else []  # below the mark itself none is needed

@@ -73,9 +73,7 @@ def test_exit_status(specfix: Run, arguments: tuple[str, ...], status: int) -> N
         (("bad\x1b[31m\nname", DRAFT), r"[31m\nname"),
     ],
 )
-def test_what_cannot_be_checked_is_one_line_on_stderr(
-    specfix: Run, arguments: tuple[str, ...], named: str
-) -> None:
+def test_what_cannot_be_checked_is_one_line_on_stderr(specfix: Run, arguments: tuple[str, ...], named: str) -> None:
     done = specfix("check", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("specfix: error: ") and done.stderr.count("\n") == 1
@@ -113,9 +111,7 @@ def test_github_annotates_the_line(specfix: Run, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_two_runs_say_the_same(process: Run, form: str) -> None:
-    first, second = (
-        process("check", *PAIR, "--format", form, PYTHONHASHSEED=seed).stdout for seed in ("1", "2")
-    )
+    first, second = (process("check", *PAIR, "--format", form, PYTHONHASHSEED=seed).stdout for seed in ("1", "2"))
     assert first == second
 
 
@@ -211,9 +207,7 @@ def modules(code: str, *arguments: str) -> set[str]:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_local_check_loads_nothing_heavy(form: str) -> None:
-    ours = modules(LOADED, "check", *FAILS, "--format", form) - modules(
-        EMPTY
-    )  # Typer's own are not our choice
+    ours = modules(LOADED, "check", *FAILS, "--format", form) - modules(EMPTY)  # Typer's own are not our choice
     assert "specfix.checking" in ours
     assert not ours & HEAVY
 

@@ -39,9 +39,7 @@ def test_explain_prints_the_page(specfix: Run, code: str) -> None:
     assert "POS001" in done.stdout and "## What it finds" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("code", "near"), [("POS0001", "POS001"), ("draft-positions-table", "draft-position-table")]
-)
+@pytest.mark.parametrize(("code", "near"), [("POS0001", "POS001"), ("draft-positions-table", "draft-position-table")])
 def test_explain_names_what_is_near(specfix: Run, code: str, near: str) -> None:
     done = specfix("explain", code)
     assert (done.returncode, done.stdout) == (2, "")

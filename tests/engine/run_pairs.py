@@ -150,9 +150,7 @@ def describe(error: BaseException) -> dict[str, str]:
     frames = _frames(error.__traceback__)
     moments = [MOMENTS[function] for _, _, function in frames if function in MOMENTS]
     inside = [
-        f"{file.rpartition('/vllm/')[2]}:{line} {function}"
-        for file, line, function in frames
-        if "/vllm/" in file
+        f"{file.rpartition('/vllm/')[2]}:{line} {function}" for file, line, function in frames if "/vllm/" in file
     ]
     # pydantic names the model that it validates on the first line and says what is wrong on a later one
     lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]

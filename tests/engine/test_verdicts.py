@@ -106,9 +106,7 @@ def test_check_foretells_what_the_engine_does(
     assert not wrong, "\n".join(["the check and the engine disagree:", *wrong])
 
 
-def run_engine(
-    release: Engine, cases: Sequence[Case], folder: Path
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def run_engine(release: Engine, cases: Sequence[Case], folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Facts about the engine, and what it did with each case, in the order of the cases."""
     jobs = [
         {
@@ -162,9 +160,7 @@ def foretold(report: dict[str, Any]) -> Prediction:
     return Prediction(outcome, codes + (f" skipped: {skipped}" if skipped else ""))
 
 
-def rows(
-    cases: Sequence[Case], results: Sequence[dict[str, Any]], predictions: Sequence[Prediction]
-) -> Iterator[str]:
+def rows(cases: Sequence[Case], results: Sequence[dict[str, Any]], predictions: Sequence[Prediction]) -> Iterator[str]:
     """The table, a line a case: the engine's outcome, the check's, its codes, and the engine's words."""
     for case, result, said in zip(cases, results, predictions, strict=True):
         mark = " " if result["outcome"] == said.outcome else DISAGREES

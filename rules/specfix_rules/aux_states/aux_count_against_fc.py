@@ -1,4 +1,4 @@
-"""AUX004: another number of aux layers than the head's weights were made for."""
+"""AUX004: another number of aux layers than the head's ``fc`` takes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Draft, Target
 from specfix.engines import Engine
-from specfix.facts.aux import AuxPlan, aux_location
+from specfix.errors import NotApplicable
+from specfix.facts.aux import AuxPlan, fc_states
 
 FC = ("fc.weight", "model.fc.weight")
 
@@ -16,24 +17,42 @@ FC = ("fc.weight", "model.fc.weight")
     "AUX004",
     "aux-count-against-fc",
     severity="error",
-    evidence=["vllm-project/vllm#48113"],
+    evidence=["vllm-project/vllm#48113", "vllm/model_executor/models/llama_eagle3.py"],
     requires=["AUX002", "AUX003"],
 )
-def aux_count_against_fc(target: Target, draft: Draft, engine: Engine, method: str, aux_plan: AuxPlan) -> Iterator[Finding]:
-    """The width of ``fc.weight`` contradicts the number of aux layers."""
-    hidden = draft.number("target_hidden_size") or target.integer("hidden_size")
-    fc = draft.tensor(*FC)
-    width = fc.shape[-1]
-    expected = hidden * len(aux_plan.ids)
-    if width == expected:
-        return
-    made_for = f"{width // hidden} aux layers" if width % hidden == 0 else f"another hidden size than {hidden}"
+def aux_count_against_fc(
+    target: Target, draft: Draft, engine: Engine, method: str, aux_plan: AuxPlan
+) -> Iterator[Finding]:
+    """The aux layers, what the engine builds ``fc`` for, and the width of ``fc.weight`` are not one number."""
+    if method != "eagle3":
+        raise NotApplicable(f"a {method} draft's fc follows its ids")
+    built, count = fc_states(draft, engine), len(aux_plan.ids)
     source = f"the draft names {list(aux_plan.ids)}" if aux_plan.place else f"{engine} guesses {list(aux_plan.ids)}"
-    yield Finding(
-        f"fc.weight takes {width} inputs, so the head was made for {made_for}, but {source}: "
-        f"{len(aux_plan.ids)} states of {hidden} are {expected} inputs.",
-        aux_location(draft, aux_plan),
-        "load",
-        related=(draft.config.at("/hidden_size"), target.at("hidden_size")),
-        repair=Repair("manual", "take the draft that was trained for this target, or write the ids that it was trained with", ("draft_config",)),
-    )
+    if count != built:
+        yield Finding(
+            f"{engine} builds the head's fc for {built} aux states, and {source}: {count} states arrive, and "
+            "drafting fails "
+            "on their shape.",
+            aux_plan.location(draft),
+            "runtime",
+            repair=Repair(
+                "manual",
+                f"num_aux_hidden_states {count}, where the weights are made for {count} layers",
+                ("draft_config",),
+            ),
+        )
+    hidden = draft.number("target_hidden_size") or target.integer("hidden_size")
+    width = draft.tensor(*FC).shape[-1]
+    if width != built * hidden:
+        made = f"{width // hidden} aux layers" if width % hidden == 0 else f"another hidden size than {hidden}"
+        yield Finding(
+            f"fc.weight takes {width} inputs, so the head was made for {made}; {engine} builds it for {built} "
+            "states of "
+            f"{hidden}, {built * hidden} inputs, and {source}. The weights do not load.",
+            aux_plan.location(draft),
+            "load",
+            related=(target.at("hidden_size"),),
+            repair=Repair(
+                "manual", "take the draft that was trained for this target, with its own config", ("draft_config",)
+            ),
+        )

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Draft
 from specfix.engines import Engine
-from specfix.facts.aux import AuxPlan
-
-KEY = "eagle_aux_hidden_state_layer_ids"
+from specfix.facts.aux import TOP_LEVEL, AuxPlan
 
 
 @rule(
@@ -27,19 +25,21 @@ def aux_ids_missing(draft: Draft, engine: Engine, aux_plan: AuxPlan) -> Iterator
         yield Finding(
             f"The draft names no aux layers, so {engine} takes {guess}. That is right for a head that was trained with "
             "EAGLE3's default layers, and for no other.",
-            draft.at(KEY),
+            draft.at(TOP_LEVEL),
             "silent",
-            repair=Repair("manual", f"if the trainer used other layers, write them as {KEY}", ("draft_config",)),
+            repair=Repair("manual", f"if the trainer used other layers, write them as {TOP_LEVEL}", ("draft_config",)),
         )
         return
     for place in aux_plan.ignored:
         stated = draft.aux_places()[place]
+        if stated.ids == aux_plan.ids:
+            continue
         yield Finding(
             f"The draft names its aux layers in {place} ({list(stated.ids)}), where {engine} does not look: it takes "
             f"{guess} instead, and drafts from other layers than the head was trained on.",
             draft.config.at(stated.pointer),
             "silent",
             "likely",  # how much acceptance the wrong layers cost is not in any config
-            repair=Repair("unsafe", f"write the same ids as {KEY} at the top level", ("draft_config",)),
+            repair=Repair("unsafe", f"write the same ids as {TOP_LEVEL} at the top level", ("draft_config",)),
             severity="warning",
         )

@@ -8,7 +8,7 @@ from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Draft, Target
 from specfix.engines import Engine
 from specfix.errors import known
-from specfix.facts.aux import AuxPlan, aux_location
+from specfix.facts.aux import AuxPlan
 
 
 @rule("AUX002", "aux-ids-repeated", severity="error", evidence=["vllm-project/vllm#48113", "vllm-project/vllm#48259"])
@@ -17,16 +17,19 @@ def aux_ids_repeated(target: Target, draft: Draft, engine: Engine, aux_plan: Aux
     repeated = sorted({i for i in aux_plan.ids if aux_plan.ids.count(i) > 1})
     if not repeated or not known(engine.eagle.aux_deduplicates, f"whether {engine} yields a repeated aux layer twice"):
         return
-    whose = (
-        f"The draft's aux layers are {list(aux_plan.ids)}"
-        if aux_plan.place
-        else f"The draft names no aux layers, and for {target.integer('num_hidden_layers')} layers {engine} guesses {list(aux_plan.ids)}"
-    )
+    layers = target.integer("num_hidden_layers")
+    whose = "The draft's aux layers are" if aux_plan.place else f"The draft names no aux layers, and {engine} takes"
     yield Finding(
-        f"{whose}: {repeated[0]} stands there more than once, but a layer yields one state. "
-        f"{len(set(aux_plan.ids))} states arrive where the draft expects {len(aux_plan.ids)}, and drafting fails on their shape.",
-        aux_location(draft, aux_plan),
+        f"{whose} {list(aux_plan.ids)} of {layers}: {repeated[0]} stands there more than once, but a layer yields "
+        "one state. "
+        f"{len(set(aux_plan.ids))} states arrive where the draft expects {len(aux_plan.ids)}, and drafting fails on "
+        "their shape.",
+        aux_plan.location(draft),
         "runtime",
         related=(target.at("num_hidden_layers"),),
-        repair=Repair("manual", "write the layer ids that the head was trained with; they cannot be told from its weights", ("draft_config",)),
+        repair=Repair(
+            "manual",
+            "write the layer ids that the head was trained with; they cannot be told from its weights",
+            ("draft_config",),
+        ),
     )

@@ -11,7 +11,12 @@ from specfix.errors import known
 from specfix.facts.aux import AUX_METHODS
 
 
-@rule("HWR003", "cpu-aux-setup", severity="error", evidence=["vllm-project/vllm#42468", "vllm/v1/worker/cpu_model_runner.py"])
+@rule(
+    "HWR003",
+    "cpu-aux-setup",
+    severity="error",
+    evidence=["vllm-project/vllm#42468", "vllm/v1/worker/cpu_model_runner.py"],
+)
 def cpu_aux_setup(serving: Serving, hardware: Hardware, engine: Engine, method: str) -> Iterator[Finding]:
     """On a CPU this release does not set up the target's aux hidden states."""
     if hardware.platform != "cpu" or engine.cpu.refuses is not None or method not in AUX_METHODS:
@@ -19,7 +24,8 @@ def cpu_aux_setup(serving: Serving, hardware: Hardware, engine: Engine, method: 
     if known(engine.cpu.aux_setup, f"whether the CPU runner of {engine} sets up aux hidden states"):
         return
     yield Finding(
-        f"{method} reads aux hidden states of the target, and the CPU runner of {engine} loads the models without setting "
+        f"{method} reads aux hidden states of the target, and the CPU runner of {engine} loads the models without "
+        "setting "
         "them up: the first step fails with `too many values to unpack (expected 2)`.",
         serving.at("method"),
         "warmup",

@@ -9,7 +9,12 @@ from specfix.deployment import Hardware, Serving
 from specfix.engines import Engine
 
 
-@rule("HWR001", "cpu-refuses-speculation", severity="error", evidence=["vllm-project/vllm#28384", "vllm/v1/worker/cpu_model_runner.py"])
+@rule(
+    "HWR001",
+    "cpu-refuses-speculation",
+    severity="error",
+    evidence=["vllm-project/vllm#28384", "vllm/v1/worker/cpu_model_runner.py"],
+)
 def cpu_refuses_speculation(serving: Serving, hardware: Hardware, engine: Engine, method: str) -> Iterator[Finding]:
     """This release does not speculate on a CPU at all."""
     if hardware.platform != "cpu" or engine.cpu.refuses is None:

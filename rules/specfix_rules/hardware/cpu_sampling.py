@@ -10,7 +10,12 @@ from specfix.engines import Engine
 from specfix.errors import NotApplicable, known
 
 
-@rule("HWR005", "cpu-sampling", severity="error", evidence=["vllm-project/vllm#55005", "vllm/v1/sample/rejection_sampler.py: expand_batch_to_tokens"])
+@rule(
+    "HWR005",
+    "cpu-sampling",
+    severity="error",
+    evidence=["vllm-project/vllm#55005", "vllm/v1/sample/rejection_sampler.py: expand_batch_to_tokens"],
+)
 def cpu_sampling(hardware: Hardware, serving: Serving, engine: Engine, has_triton: bool) -> Iterator[Finding]:
     """Without Triton, speculation on a CPU cannot serve requests with a temperature."""
     if hardware.platform != "cpu" or engine.cpu.refuses is not None:
@@ -20,7 +25,8 @@ def cpu_sampling(hardware: Hardware, serving: Serving, engine: Engine, has_trito
     if has_triton or not known(engine.cpu.sampling_expands_copy, f"how {engine} expands sampling parameters on a CPU"):
         return
     yield Finding(
-        f"Without Triton, {engine} on a CPU leaves temperature, top_k and top_p of the drafted positions uninitialised. A "
+        f"Without Triton, {engine} on a CPU leaves temperature, top_k and top_p of the drafted positions "
+        "uninitialised. A "
         "request with a temperature then samples from garbage, or the engine dies with an index out of bounds. Greedy "
         "requests are not affected.",
         serving.at("greedy"),

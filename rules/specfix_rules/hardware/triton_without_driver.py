@@ -11,20 +11,32 @@ from specfix.errors import NotApplicable, known
 from specfix.facts.triton import DEVICES
 
 
-@rule("HWR004", "triton-without-driver", severity="error", evidence=["vllm-project/vllm#49583", "vllm/triton_utils/importing.py"])
+@rule(
+    "HWR004",
+    "triton-without-driver",
+    severity="error",
+    evidence=["vllm-project/vllm#49583", "vllm/triton_utils/importing.py"],
+)
 def triton_without_driver(hardware: Hardware, serving: Serving, engine: Engine, has_triton: bool) -> Iterator[Finding]:
     """Triton is installed on a CPU host, has no driver, and is used all the same."""
     if hardware.platform != "cpu" or not has_triton or hardware.triton_drivers != 0:
         return
     if serving.greedy:
         raise NotApplicable("greedy requests do not reach the Triton sampler")
-    rows = known(engine.triton.sampler_min_rows, f"whether {engine} samples by a Triton kernel")
+    rows = engine.triton.sampler_min_rows
+    if rows is None:
+        known(engine.triton.sampler_checks_platform, f"whether {engine} samples by a Triton kernel")
+        return  # it never does on a CPU host
     yield Finding(
-        f"Triton is installed and has no active driver, but {DEVICES} is set to the empty string, which {engine} takes for a "
-        f"distributed worker's and so counts Triton as usable. From {rows} rows on, top-k and top-p sampling then calls a "
+        f"Triton is installed and has no active driver, but {DEVICES} is set to the empty string, which {engine} "
+        "takes for a "
+        f"distributed worker's and so counts Triton as usable. From {rows} rows on, top-k and top-p sampling then "
+        "calls a "
         "Triton kernel, and the engine dies.",
         serving.at(DEVICES),
         "runtime",
         related=(hardware.at("triton_drivers"),),
-        repair=Repair("safe", f"unset {DEVICES}, or uninstall triton on a CPU host", ("env",), (("env", DEVICES, None),)),
+        repair=Repair(
+            "safe", f"unset {DEVICES}, or uninstall triton on a CPU host", ("env",), (("env", DEVICES, None),)
+        ),
     )

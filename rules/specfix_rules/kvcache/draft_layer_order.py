@@ -24,8 +24,10 @@ def draft_layer_order(draft: Draft, engine: Engine, method: str, runner: str) ->
     if engine.layers.iteration[file] == "sorted":
         return
     yield Finding(
-        f"The draft's layers are of {len(kinds)} kinds ({', '.join(kinds)}), and {engine} ({file}) takes them from a set, in an "
-        "order that differs between processes: the first one decides the block size of all. Two starts of one server, or "
+        f"The draft's layers are of {len(kinds)} kinds ({', '.join(kinds)}), and {engine} ({file}) takes them from "
+        "a set, in an "
+        "order that differs between processes: the first one decides the block size of all. Two starts of one "
+        "server, or "
         "two ranks of one start, may draft differently.",
         draft.config.at(found[0]),
         "silent",

@@ -27,7 +27,8 @@ def no_common_block_size(serving: Serving, engine: Engine, backend: str | None =
     stated = engine.blocks.backends[backend]
     takes = [str(size) for size in stated.sizes or ()] + [f"multiples of {base}" for base in stated.multiples or ()]
     yield Finding(
-        f"--block-size is {serving.block_size}, and {backend} of {engine} takes {', '.join(takes)}: there is no common block size, "
+        f"--block-size is {serving.block_size}, and {backend} of {engine} takes {', '.join(takes)}: there is no "
+        "common block size, "
         "and the engine refuses to start.",
         serving.at("block_size"),
         "load",

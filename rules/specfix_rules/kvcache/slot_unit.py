@@ -11,7 +11,13 @@ from specfix.errors import known
 from specfix.facts.blocks import BACKEND, BLOCK_SIZE, kernel_block
 
 
-@rule("KVC002", "slot-unit", severity="error", evidence=["vllm-project/vllm#31540", "vllm/v1/spec_decode/eagle.py"], requires=["KVC001"])
+@rule(
+    "KVC002",
+    "slot-unit",
+    severity="error",
+    evidence=["vllm-project/vllm#31540", "vllm/v1/spec_decode/eagle.py"],
+    requires=["KVC001"],
+)
 def slot_unit(
     draft: Draft, serving: Serving, engine: Engine, backend: str | None = None, block_size: int | None = None
 ) -> Iterator[Finding]:
@@ -24,8 +30,10 @@ def slot_unit(
     if kernel in (block_size, None):
         return
     yield Finding(
-        f"KV cache blocks have {block_size} tokens and the kernels of {backend} work on {kernel}. {engine} fills the block "
-        f"table with blocks of {kernel}, and its proposer computes the draft's slots with {block_size}: drafts read and "
+        f"KV cache blocks have {block_size} tokens and the kernels of {backend} work on {kernel}. {engine} fills "
+        "the block "
+        f"table with blocks of {kernel}, and its proposer computes the draft's slots with {block_size}: drafts read "
+        "and "
         "write the wrong cache, and next to nothing is accepted.",
         serving.at("block_size"),
         "silent",

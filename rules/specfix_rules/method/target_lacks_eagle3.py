@@ -15,19 +15,28 @@ from specfix.facts.aux import AUX_METHODS
     "MTH001",
     "target-lacks-eagle3",
     severity="error",
-    evidence=["vllm-project/vllm#22642", "vllm-project/vllm#32079", "vllm/model_executor/models/interfaces.py: SupportsEagle3"],
+    evidence=[
+        "vllm-project/vllm#22642",
+        "vllm-project/vllm#32079",
+        "vllm/model_executor/models/interfaces.py: SupportsEagle3",
+    ],
 )
 def target_lacks_eagle3(target: Target, serving: Serving, engine: Engine, method: str) -> Iterator[Finding]:
     """The target's class does not hand out auxiliary hidden states, or a list in the config stage stops it."""
     if method not in AUX_METHODS:
         raise NotApplicable(f"{method} reads no auxiliary hidden states")
     eagle = engine.eagle
-    repair = Repair("manual", "take a release that serves it (`specfix engine` shows what each knows), or another method", ("engine_args",))
+    repair = Repair(
+        "manual",
+        "take a release that serves it (`specfix engine` shows what each knows), or another method",
+        ("engine_args",),
+    )
     if eagle.config_stage is not None and method in eagle.config_stage_methods:
         model_type = known(target.model_type, f"model_type in {target.config.file}")
         if not any(part in model_type for part in eagle.config_stage):
             yield Finding(
-                f"{engine} refuses {method} for a target of model_type {model_type!r}: its list of model types for it is "
+                f"{engine} refuses {method} for a target of model_type {model_type!r}: its list of model types for "
+                "it is "
                 f"{', '.join(eagle.config_stage)}.",
                 target.at("model_type"),
                 "config",
@@ -39,7 +48,8 @@ def target_lacks_eagle3(target: Target, serving: Serving, engine: Engine, method
     supported = known(eagle.support.get(name), f"whether {name} of {engine} supports EAGLE3")
     if not supported:
         yield Finding(
-            f"{engine} has no EAGLE3 interface on {name}: {method} needs the target's auxiliary hidden states, and that "
+            f"{engine} has no EAGLE3 interface on {name}: {method} needs the target's auxiliary hidden states, and "
+            "that "
             "class does not hand them out. The server stops after loading the weights.",
             target.at("architectures"),
             "load",

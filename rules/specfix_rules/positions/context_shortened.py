@@ -13,7 +13,9 @@ from specfix.facts.positions import Shortfall
 KEY = "max_position_embeddings"
 
 
-@rule("POS002", "context-shortened", severity="warning", evidence=["vllm/config/vllm.py: _limit_max_model_len_to_draft"])
+@rule(
+    "POS002", "context-shortened", severity="warning", evidence=["vllm/config/vllm.py: _limit_max_model_len_to_draft"]
+)
 def context_shortened(
     target: Target,
     draft: Draft,
@@ -36,7 +38,11 @@ def context_shortened(
         draft.at(KEY),
         "runtime",
         related=(serving.at("max_model_len") if asked else target.at(KEY),),
-        repair=Repair("manual", f"serve with --max-model-len {limit}, or take a draft that reaches {served_length}", ("engine_args",)),
+        repair=Repair(
+            "manual",
+            f"serve with --max-model-len {limit}, or take a draft that reaches {served_length}",
+            ("engine_args",),
+        ),
         # asked for by name, requests of that length are meant to be served, and will fail
         severity="error" if asked else "warning",
     )

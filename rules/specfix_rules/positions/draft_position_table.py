@@ -39,8 +39,8 @@ def draft_position_table(
     told = [consequence(short, serving.enforce_eager, lifted, engine) for short in failures]
     asked = target.at(KEY) if serving.max_model_len is None else serving.at("max_model_len")
     message = (
-        f"The draft has {draft.number(KEY)} positions ({KEY}), and sequences of up to {served_length} tokens are served. "
-        + " Or, ".join(text for _, text in told)
+        f"The draft has {draft.number(KEY)} positions ({KEY}), and sequences of up to {served_length} tokens are "
+        "served. " + " Or, ".join(text for _, text in told)
     )
     yield Finding(
         message,
@@ -58,7 +58,8 @@ def consequence(short: Shortfall, eager: bool, lifted: bool, engine: Engine) -> 
     if short.kind == "stops":
         although = " (raising the table, as this release does, does not raise that limit)" if lifted else ""
         return "silent", (
-            f"Once the longest sequence of a batch nears {short.limit} tokens, {runner} stops drafting for the whole batch"
+            f"Once the longest sequence of a batch nears {short.limit} tokens, {runner} stops drafting for the "
+            "whole batch"
             f"{although}: nothing more is accepted, and no log line says so."
         )
     if eager:
@@ -73,7 +74,7 @@ def consequence(short: Shortfall, eager: bool, lifted: bool, engine: Engine) -> 
 
 
 def repair(draft: Draft, served_length: int) -> Repair:
-    """More rows where max_position_embeddings only sizes the table; else a shorter context, which is for the user to say."""
+    """More rows where max_position_embeddings only sizes the table; else a shorter context, which the user must choose."""
     if size_only(draft):
         return Repair(
             "safe",

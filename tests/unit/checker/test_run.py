@@ -96,7 +96,10 @@ def test_required_rule_with_an_error_silences() -> None:
 def test_crash_becomes_a_finding_and_the_others_run() -> None:
     report = run(Given(), "engine", [crashes, finds], {})  # type: ignore[arg-type]
     assert [found.code for found in report.findings] == ["TST001", "TST001", "TST004", "INT001"]
-    assert "TST004" in report.findings[-1].finding.message and "ZeroDivisionError: a bug" in report.findings[-1].finding.message
+    assert (
+        "TST004" in report.findings[-1].finding.message
+        and "ZeroDivisionError: a bug" in report.findings[-1].finding.message
+    )
 
 
 def test_not_applicable_is_silent() -> None:
@@ -116,8 +119,13 @@ def test_unknown_code_is_refused() -> None:
 
 
 def test_a_fact_is_computed_once() -> None:
-    calls = []
-    facts = Facts({}, {"once": lambda: calls.append(1) or 3})
+    calls: list[int] = []
+
+    def once() -> int:
+        calls.append(1)
+        return 3
+
+    facts = Facts({}, {"once": once})
     assert (facts["once"], facts["once"], len(calls)) == (3, 3, 1)
 
 

@@ -44,9 +44,7 @@ def test_every_config_loads(side: Literal["target", "draft"]) -> None:
 
 
 def test_no_target_is_taken_for_a_head() -> None:
-    assert {
-        path.parent.name: kind for path in configs("target") if (kind := kind_of(path)) != "draft_model"
-    } == {}
+    assert {path.parent.name: kind for path in configs("target") if (kind := kind_of(path)) != "draft_model"} == {}
 
 
 def test_each_draft_is_of_the_kind_that_it_was_made_for() -> None:

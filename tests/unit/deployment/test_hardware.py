@@ -30,9 +30,7 @@ def test_presets() -> None:
 
 
 def test_unknown_name() -> None:
-    with pytest.raises(
-        CannotCheck, match=r'no hardware is called "h2000": did you mean h200\? known are cpu, '
-    ):
+    with pytest.raises(CannotCheck, match=r'no hardware is called "h2000": did you mean h200\? known are cpu, '):
         find_hardware("h2000")
     with pytest.raises(CannotCheck, match=r'no hardware is called "zzz": known are'):
         find_hardware("zzz")
@@ -120,6 +118,7 @@ def test_nvidia(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
     here = probe.probe(root=tmp_path)
     assert (here.name, here.device, here.devices) == ("h200", "NVIDIA H200", 2)
     assert (here.platform, here.memory_gib, here.compute_capability) == ("cuda", 140.4, (9, 0))
+    assert (here.triton_installed, here.triton_drivers) == (True, 1)
     smi(bare, "NVIDIA L40S, [N/A], 8.9\n")
     here = probe.probe(root=tmp_path)
     assert (here.name, here.memory_gib) == ("l40s", None)

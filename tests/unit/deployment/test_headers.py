@@ -49,9 +49,7 @@ def test_no_headers_to_be_had(tmp_path: Path) -> None:
 
 
 def test_a_git_lfs_pointer_is_not_a_weight_file(tmp_path: Path) -> None:
-    (tmp_path / "model.safetensors").write_text(
-        "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
-    )
+    (tmp_path / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
     assert read_tensors(tmp_path) is None
 
 

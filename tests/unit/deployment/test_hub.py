@@ -95,10 +95,7 @@ def test_a_repository(fake: FakeHub, capfd: pytest.CaptureFixture[str]) -> None:
     assert model.config.file == "org/name:config.json"
     assert model.folder is None
     assert list(model.tensors or ()) == list(TENSORS)
-    assert (
-        model.generation_config is not None
-        and model.generation_config.file == "org/name:generation_config.json"
-    )
+    assert model.generation_config is not None and model.generation_config.file == "org/name:generation_config.json"
     assert model.tokenizer("tokenizer.json") == {"model": {}}
     assert not any("pytorch_model.bin" in path for _, path, _, _ in fake.requests)
     assert capfd.readouterr() == ("", "")

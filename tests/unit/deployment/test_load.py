@@ -82,6 +82,7 @@ def test_what_is_no_model(tmp_path: Path, draft: str) -> None:
         "\N{SNOWMAN}/x",
         "x" * 5000,
         "a\0b",
+        "~nobody-here/x",
     ):
         message = refusal(str(write_model(tmp_path / "t", LLAMA)), reference)
         assert "does not exist here" in message or "cannot be read" in message or "no config.json" in message
@@ -109,9 +110,7 @@ def test_a_link_to_nowhere(tmp_path: Path, draft: str) -> None:
 def test_architectures(tmp_path: Path, target: str, draft: str) -> None:
     bare = {key: value for key, value in LLAMA.items() if key != "architectures"}
     assert "has no architectures" in refusal(str(write_model(tmp_path / "a", bare)), draft)
-    assert "has no architectures" in refusal(
-        str(write_model(tmp_path / "b", {**LLAMA, "architectures": []})), draft
-    )
+    assert "has no architectures" in refusal(str(write_model(tmp_path / "b", {**LLAMA, "architectures": []})), draft)
     assert "has no architectures" in refusal(target, str(write_model(tmp_path / "c", bare)))
     medusa = write_model(tmp_path / "d", {"medusa_num_heads": 2})
     assert load_deployment(target, str(medusa), hardware="cpu").serving.method == "medusa"
@@ -121,15 +120,11 @@ def test_types_are_checked_on_both_sides(tmp_path: Path, target: str, draft: str
     wrong = str(write_model(tmp_path / "wrong", {**EAGLE3, "max_position_embeddings": "2048"}))
     message = '/max_position_embeddings is "2048", not a positive whole number'
     assert refusal(target, wrong) == f"{wrong}/config.json, line 9: {message}"
-    assert message in refusal(
-        str(write_model(tmp_path / "w", {**LLAMA, "max_position_embeddings": "2048"})), draft
-    )
+    assert message in refusal(str(write_model(tmp_path / "w", {**LLAMA, "max_position_embeddings": "2048"})), draft)
 
 
 def test_swapped(tmp_path: Path, target: str, draft: str) -> None:
-    swapped = (
-        f"TARGET and DRAFT look swapped: {draft} is a draft (eagle3), and {target} is given as its draft"
-    )
+    swapped = f"TARGET and DRAFT look swapped: {draft} is a draft (eagle3), and {target} is given as its draft"
     assert refusal(draft, target) == swapped
     assert "is a draft (eagle3), not a model to serve" in refusal(draft)
     head = str(write_model(tmp_path / "s", SPECULATORS))
@@ -144,9 +139,7 @@ def test_one_folder_for_both(target: str, draft: str, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(target)
     assert "is a model of its own" in refusal(target, str(link), Serving(method="dflash"))
-    assert (
-        load_deployment(target, target, Serving(method="draft_model"), "cpu").serving.method == "draft_model"
-    )
+    assert load_deployment(target, target, Serving(method="draft_model"), "cpu").serving.method == "draft_model"
     mtp = str(write_model(tmp_path / "mtp", {**LLAMA, "num_nextn_predict_layers": 1}))
     deployment = load_deployment(mtp, mtp, hardware="cpu")
     assert deployment.serving.method == "mtp"
@@ -196,6 +189,19 @@ def test_marks_and_silence_are_told_apart(tmp_path: Path, target: str) -> None:
     assert load_deployment(target, str(plain), hardware="cpu").assumptions == (
         "method draft_model: nothing in the draft's files says otherwise",
     )
+
+
+def test_control_characters_of_a_file_stay_out_of_messages(tmp_path: Path, target: str) -> None:
+    hostile = "\x1b[2J\nEagle3\N{RIGHT-TO-LEFT OVERRIDE}" + "x" * 1000
+    draft = str(write_model(tmp_path / "draft", {**EAGLE3, "architectures": [hostile]}))
+    (assumption,) = load_deployment(target, draft, hardware="cpu").assumptions
+    assert assumption.startswith("method eagle3: the draft is a \\u001b[2J\\nEagle3\\u202exxx")
+    assert len(assumption) < 200
+    verifier = {
+        "speculators_model_type": hostile,
+        "speculators_config": {"verifier": {"name_or_path": hostile}},
+    }
+    assert refusal(str(write_model(tmp_path / "head", {**SPECULATORS, **verifier}))).isprintable()
 
 
 def test_a_bom_and_a_damaged_neighbour(tmp_path: Path, draft: str) -> None:

@@ -21,9 +21,7 @@ def sources(tmp_path: Path) -> Path:
     return tmp_path / "sources"
 
 
-def test_facts_are_written_and_checked(
-    sources: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_facts_are_written_and_checked(sources: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["1.0", "--from", str(sources), "--out", str(tmp_path)]
     assert main(arguments) == 0
     engine = load((tmp_path / "vllm-1.0.json").read_text("utf-8"))

@@ -33,9 +33,7 @@ def nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 def make(tmp_path: Path) -> Make:
     """Makes the files without which a folder is no engine, in ``site``/vllm."""
 
-    def make(
-        site: str = "site", metadata: str | None = None, own: str | None = None, name: str = "vllm"
-    ) -> Path:
+    def make(site: str = "site", metadata: str | None = None, own: str | None = None, name: str = "vllm") -> Path:
         package = tmp_path / site / "vllm"
         for file in ("__init__.py", *NEEDED):
             (package / file).parent.mkdir(parents=True, exist_ok=True)
@@ -51,9 +49,7 @@ def make(tmp_path: Path) -> Make:
     return make
 
 
-@pytest.mark.parametrize(
-    "spec", ["vllm==0.26.0", "vllm 0.26.0", "0.26.0", "v0.26.0", " vllm@0.26 ", "0.26.0+cu128"]
-)
+@pytest.mark.parametrize("spec", ["vllm==0.26.0", "vllm 0.26.0", "0.26.0", "v0.26.0", " vllm@0.26 ", "0.26.0+cu128"])
 def test_a_shipped_release_by_its_version(spec: str) -> None:
     engine = find_engine(spec)
     assert (engine.name, engine.version, engine.source) == ("vllm", "0.26.0", "shipped")

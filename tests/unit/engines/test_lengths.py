@@ -211,9 +211,7 @@ def test_the_shipped_releases() -> None:
     raised = {v: find_engine(v).lengths.raised_methods or () for v in shipped_versions()}
     assert [v for v, methods in raised.items() if methods] == ["0.27.1", "0.32.0", "0.33.0"]
     assert raised["0.32.0"] == ("eagle", "eagle3")
-    assert {"eagle3", "dflash", "dspark", "mtp"} < set(raised["0.33.0"]) and "draft_model" not in raised[
-        "0.33.0"
-    ]
+    assert {"eagle3", "dflash", "dspark", "mtp"} < set(raised["0.33.0"]) and "draft_model" not in raised["0.33.0"]
     lengths = {v: find_engine(v).lengths for v in shipped_versions()}
     assert [v for v, facts in lengths.items() if facts.limits_target] == ["0.33.0"]
     assert lengths["0.33.0"].raised_rope_types == ("default", "linear", "llama3", "ntk", "proportional")

@@ -198,9 +198,7 @@ ASKS = "if i in self.aux_hidden_state_layers: aux.append(x)"
         ("aux = somewhere_else(x)", None),
     ],
 )
-def test_whether_the_last_layers_output_can_be_asked_for(
-    tmp_path: Path, body: str, reaches: bool | None
-) -> None:
+def test_whether_the_last_layers_output_can_be_asked_for(tmp_path: Path, body: str, reaches: bool | None) -> None:
     loop = "\n".join(f"            {line}" for line in ["aux = []", *body.splitlines(), "return x, aux"])
     head, tail = MODEL[: MODEL.index("            aux = []")], MODEL[MODEL.index("    class Bare") :]
     model = f"{head}{loop}\n\n{tail}"

@@ -86,8 +86,7 @@ KERNEL = "    return by_triton(logits)\nreturn plain(logits)"
         ),
         (f"if HAS_TRITON and not current_platform.is_cpu():\n{KERNEL}", None, True),
         (
-            "if HAS_TRITON:\n    return by_triton(logits)\n"
-            "return plain(logits, wait=current_platform.is_cpu())",
+            "if HAS_TRITON:\n    return by_triton(logits)\nreturn plain(logits, wait=current_platform.is_cpu())",
             1,
             False,
         ),

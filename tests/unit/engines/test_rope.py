@@ -142,9 +142,7 @@ def test_a_source_without_get_rope(tmp_path: Path) -> None:
     assert set(unknown) == {"rope.rows", "rope.mrope"}
 
 
-@pytest.mark.parametrize(
-    ("version", "dynamic"), [("0.21.0", "max_position*factor"), ("0.22.1", "max_position")]
-)
+@pytest.mark.parametrize(("version", "dynamic"), [("0.21.0", "max_position*factor"), ("0.22.1", "max_position")])
 def test_the_shipped_releases(version: str, dynamic: str) -> None:
     rows = find_engine(version).rope.rows
     assert rows is not None

@@ -167,9 +167,7 @@ def values(architecture: str, **more: object) -> dict[str, object]:
         ("0.33.0", {"HAS_TRITON": False}, "V1"),
     ],
 )
-def test_a_llama_with_eagle3_by_the_shipped_facts(
-    version: str, given: dict[str, object], runner: str
-) -> None:
+def test_a_llama_with_eagle3_by_the_shipped_facts(version: str, given: dict[str, object], runner: str) -> None:
     choice = choose_runner(find_engine(version).runner, values("LlamaForCausalLM", **given))
     assert (choice.runner, choice.refusal) == (runner, None)
 
@@ -184,9 +182,7 @@ def test_other_architectures_and_methods_by_the_shipped_facts() -> None:
     assert off.refusal == "the V1 runner does not support dspark speculative decoding"
 
 
-@pytest.mark.parametrize(
-    ("layers", "runner"), [(["sliding_attention", "full_attention"], "V2"), (None, "V1")]
-)
+@pytest.mark.parametrize(("layers", "runner"), [(["sliding_attention", "full_attention"], "V2"), (None, "V1")])
 def test_a_draft_of_mixed_attention_forces_v2(layers: list[str] | None, runner: str) -> None:
     draft = {"speculative_config.draft_model_config.hf_config.layer_types": layers}
     given = values("LlamaForCausalLM", speculative_config__method="dflash", model_config__is_hybrid=True)

@@ -34,16 +34,12 @@ def test_a_pipe_has_neither() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "color"), [("NO_COLOR", "1", False), ("NO_COLOR", "", True), ("TERM", "dumb", False)]
 )
-def test_colour_can_be_turned_off(
-    name: str, value: str, color: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_colour_can_be_turned_off(name: str, value: str, color: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, value)
     assert Terminal.of(Screen()).color is color
 
 
-@pytest.mark.parametrize(
-    "char", ["\x1b", "\x07", "\r", "\n", "\x7f", "\x9b", "\u202e", "\u2066", "\ud800", "\u2028"]
-)
+@pytest.mark.parametrize("char", ["\x1b", "\x07", "\r", "\n", "\x7f", "\x9b", "\u202e", "\u2066", "\ud800", "\u2028"])
 def test_no_control_character_gets_through(char: str) -> None:
     assert printable(f"a{char}é").isprintable()
 

@@ -75,9 +75,7 @@ def test_nothing_found_is_two_lines() -> None:
 
 
 def test_nothing_found_yet_rules_skipped() -> None:
-    assert render(report(skipped=SKIPPED[:1]), Terminal()).endswith(
-        "\nunknown: nothing found; 1 rule skipped\n"
-    )
+    assert render(report(skipped=SKIPPED[:1]), Terminal()).endswith("\nunknown: nothing found; 1 rule skipped\n")
 
 
 def test_assumptions_stand_in_the_first_line() -> None:
@@ -167,7 +165,5 @@ def test_colour_changes_nothing_but_colour() -> None:
 
 def test_a_long_message_is_wrapped_and_a_path_in_it_kept() -> None:
     path = "/models/" + "x" * 120
-    lines = render(
-        report(at("/vocab_size", 6, f"{'word ' * 40}{path} {'word ' * 5}")), Terminal(60)
-    ).splitlines()
+    lines = render(report(at("/vocab_size", 6, f"{'word ' * 40}{path} {'word ' * 5}")), Terminal(60)).splitlines()
     assert f"  {path}" in lines
