@@ -14,8 +14,8 @@ A page holds pairs of fenced blocks, a case and what the rule says of it::
     ```
 
 ``base`` names a folder that holds a config.json; other keys replace the config's, ``absent`` drops keys, and
-``tensors`` writes a safetensors header. The second block lists the findings of the page's rule alone: code, severity, place; or
-``skipped POS001``; or nothing, where the rule stays quiet.
+``tensors`` writes a safetensors header. The second block lists the findings of the page's rule
+alone: code, severity, place; or ``skipped POS001``; or nothing, where the rule stays quiet.
 """
 
 from __future__ import annotations

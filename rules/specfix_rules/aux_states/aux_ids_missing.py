@@ -32,7 +32,8 @@ def aux_ids_missing(draft: Draft, engine: Engine, aux_plan: AuxPlan) -> Iterator
         return
     for place in aux_plan.ignored:
         stated = draft.aux_places()[place]
-        if stated.ids == aux_plan.ids:
+        # trainers that follow SGLang number each layer one lower than vLLM does
+        if aux_plan.ids in (stated.ids, tuple(i + 1 for i in stated.ids)):
             continue
         yield Finding(
             f"The draft names its aux layers in {place} ({list(stated.ids)}), where {engine} does not look: it takes "

@@ -74,7 +74,7 @@ def consequence(short: Shortfall, eager: bool, lifted: bool, engine: Engine) -> 
 
 
 def repair(draft: Draft, served_length: int) -> Repair:
-    """More rows where max_position_embeddings only sizes the table; else a shorter context, which the user must choose."""
+    """More rows where max_position_embeddings only sizes the table; else a shorter context, for the user to choose."""
     if size_only(draft):
         return Repair(
             "safe",
