@@ -18,7 +18,7 @@ def hardware(
     ] = None,
 ) -> Outcome:
     """Print what this machine is, as far as rules ask for it."""
-    from specfix.deployment.hardware import save as save_hardware
+    from specfix.deployment.machines import save as save_hardware
     from specfix.deployment.probe import probe
     from specfix.report.listing import hardware_text
     from specfix.report.terminal import Terminal

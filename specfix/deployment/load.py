@@ -11,9 +11,10 @@ from specfix.deployment import Deployment
 from specfix.deployment.config import Config
 from specfix.deployment.expected import check_types
 from specfix.deployment.files import Files, read_config, read_folder
-from specfix.deployment.hardware import Hardware, find_hardware
+from specfix.deployment.hardware import Hardware
 from specfix.deployment.json_text import plain, show
 from specfix.deployment.kinds import draft_kind, named_kind
+from specfix.deployment.machines import find_hardware
 from specfix.deployment.model import Draft, Target, mtp_layers
 from specfix.deployment.serving import Serving
 from specfix.errors import CannotCheck

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from specfix.deployment import Location, probe
-from specfix.deployment.hardware import Hardware, find_hardware, load_hardware_file, save
+from specfix.deployment.hardware import Hardware
+from specfix.deployment.machines import find_hardware, load_hardware_file, save
 from specfix.deployment.presets import PRESETS
 from specfix.errors import CannotCheck
 
