@@ -27,8 +27,6 @@ def find_hardware(spec: str | None) -> Hardware | None:
         return probe()
     if spec.lower() == UNKNOWN:
         return None
-    if spec == UNKNOWN:
-        return None
     if spec.lower() in PRESETS:
         return PRESETS[spec.lower()]
     if spec.endswith(".json") or os.sep in spec or Path(spec).is_file():

@@ -166,10 +166,15 @@ def _requirements(wheel: Path) -> list[str]:
 
 @contextmanager
 def _lock(version: str) -> Iterator[None]:
-    """Let one process at a time build a release; the lock ends with the process that holds it."""
+    """Let one process at a time build a release; the lock ends with the process that holds it.
+
+    Hence a temporary folder of this release that is there already belongs to nobody any more.
+    """
     cache_root().mkdir(parents=True, exist_ok=True)
     with (cache_root() / f".lock-{version}").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
+        for abandoned in cache_root().glob(f".*-{version}-*"):
+            shutil.rmtree(abandoned)
         yield
 
 
