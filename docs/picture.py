@@ -26,13 +26,22 @@ WIDTH = 100
 TARGET, DRAFT = "examples/llama-3.1-8b-instruct", "examples/eagle3-llama-3.1-8b"
 COMMAND = f"""\
 $ specfix check {TARGET} {DRAFT} \\
-    --engine vllm==0.26.0 --hardware h200 --max-model-len 8192
+    --method eagle3 --num-speculative-tokens 5 --max-model-len 8192 \\
+    --engine vllm==0.26.0 --hardware h200
 """
 
 
 def picture() -> str:
     """The SVG of a terminal that shows the command and its report."""
-    report = check(TARGET, DRAFT, engine="vllm==0.26.0", hardware="h200", max_model_len=8192)
+    report = check(
+        TARGET,
+        DRAFT,
+        method="eagle3",
+        num_speculative_tokens=5,
+        max_model_len=8192,
+        engine="vllm==0.26.0",
+        hardware="h200",
+    )
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
     console.print(Text(COMMAND, style="bold"))
     console.print(Text.from_ansi(render(report, "text", Terminal(WIDTH - 4, color=True))))

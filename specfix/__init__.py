@@ -1,7 +1,8 @@
-"""Check a speculative-decoding deployment before a GPU is taken.
+"""Check and repair a speculative-decoding deployment before a GPU is taken.
 
     report = specfix.check("path/to/target", "path/to/draft", engine="vllm==0.26.0", hardware="h200")
     report.verdict  # "pass", "warn", "fail" or "unknown"
+    specfix.fix("path/to/target", "path/to/draft", out="fixed", engine="vllm==0.26.0", hardware="h200")
 
 What cannot be checked at all raises :class:`CannotCheck`.
 """
@@ -15,16 +16,19 @@ if TYPE_CHECKING:
     from specfix.checking import check
     from specfix.deployment import Deployment
     from specfix.errors import CannotCheck
+    from specfix.repairing import Fixed, fix
 
-__all__ = ["CannotCheck", "Deployment", "Report", "__version__", "check"]
+__all__ = ["CannotCheck", "Deployment", "Fixed", "Report", "__version__", "check", "fix"]
 __version__ = "0.1.0"  # the build reads it from here, too
 
 # Fetched on first use, so that `import specfix` costs nothing.
 _HOMES = {
     "CannotCheck": "specfix.errors",
     "Deployment": "specfix.deployment",
+    "Fixed": "specfix.repairing",
     "Report": "specfix.checker.report",
     "check": "specfix.checking",
+    "fix": "specfix.repairing",
 }
 
 

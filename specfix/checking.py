@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from specfix.checker.registry import load_rules
 from specfix.checker.run import check_codes, run
 from specfix.deployment import Serving
+from specfix.deployment.expected import LIMIT
 from specfix.deployment.load import load_deployment
 from specfix.engines.find import find_engine
 from specfix.errors import CannotCheck
@@ -17,9 +19,14 @@ from specfix.facts import PROVIDERS
 
 if TYPE_CHECKING:
     from specfix.checker.report import Report
-    from specfix.deployment import Hardware
+    from specfix.checker.rule import Rule
+    from specfix.deployment import Deployment, Hardware
     from specfix.engines import Engine
 
+RUNNER_VARIABLE = "VLLM_USE_V2_MODEL_RUNNER"
+VARIABLE_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+NAMES = ("dtype", "kv_cache_dtype", "attention_backend")
+NAME = re.compile(r"\w[\w.-]*", re.ASCII)
 COUNTS = (
     "num_speculative_tokens",
     "max_model_len",
@@ -58,42 +65,80 @@ def check(
     else the newest known. ``hardware`` is a preset (``h200``) or a saved file; by default what is found here.
     ``select`` and ``ignore`` hold codes or prefixes. Raises CannotCheck for what cannot be checked at all.
     """
-    serving = Serving(
-        method=method,
-        num_speculative_tokens=num_speculative_tokens,
-        max_model_len=max_model_len,
-        max_num_seqs=max_num_seqs,
-        tensor_parallel_size=tensor_parallel_size,
-        pipeline_parallel_size=pipeline_parallel_size,
-        dtype=dtype,
-        block_size=block_size,
-        attention_backend=attention_backend,
-        kv_cache_dtype=kv_cache_dtype,
-        enforce_eager=enforce_eager,
-        greedy=greedy,
-        env=dict(env or {}),
-    )
+    case = gather(**locals())
+    return case.check(case.deployment)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is to be checked, and by what."""
+
+    deployment: Deployment
+    engine: Engine
+    rules: Sequence[Rule]
+    select: tuple[str, ...]
+    ignore: tuple[str, ...]
+
+    def check(self, deployment: Deployment) -> Report:
+        """The report on ``deployment``: the given one, or what was made of it."""
+        return run(deployment, self.engine, self.rules, PROVIDERS, select=self.select, ignore=self.ignore)
+
+
+def gather(
+    target: str | os.PathLike[str],
+    draft: str | os.PathLike[str] | None = None,
+    *,
+    env: Mapping[str, str] | None = None,
+    engine: str | None = None,
+    hardware: Hardware | str | None = None,
+    select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+    **options: Any,
+) -> Case:
+    """Find and read all that :func:`check` needs, which says what the options are. Raises CannotCheck."""
+    serving = Serving(**options, env=dict(env or {}))
     check_counts(serving)
+    check_names(serving)
+    check_variables(serving)
     selected, ignored = codes(select), codes(ignore)
     rules = load_rules()
     check_codes([*selected, *ignored], rules)
     release = find_engine(engine)
-    if method is not None:
-        check_method(method, release)  # before the loader, which would take an unknown one for one without a draft
+    if serving.method is not None:
+        check_method(serving.method, release)  # the loader would take an unknown one for one without a draft
     deployment = load_deployment(os.fspath(target), None if draft is None else os.fspath(draft), serving, hardware)
     if engine is None:
         why = "the newest known" if release.source == "shipped" else release.source
         assumptions = (f"engine {release}: {why}", *deployment.assumptions)
         deployment = replace(deployment, assumptions=assumptions)
-    return run(deployment, release, rules, PROVIDERS, select=selected, ignore=ignored)
+    return Case(deployment, release, rules, selected, ignored)
+
+
+def check_variables(serving: Serving) -> None:
+    """Raise CannotCheck for what no environment holds, and for a variable whose value the engine would die of."""
+    for name in serving.env:
+        if not VARIABLE_NAME.fullmatch(name):
+            raise CannotCheck(f"--env: {name!r} is no name of a variable")
+    value = serving.env.get(RUNNER_VARIABLE)
+    if value is not None and not value.strip().isdigit():
+        raise CannotCheck(f"--env {RUNNER_VARIABLE}={value}: the engine takes a number there, 0 or 1")
 
 
 def check_counts(serving: Serving) -> None:
-    """Raise CannotCheck for a number below one: every one of these counts something."""
+    """Raise CannotCheck for a number below one, or beyond all reason: every one of these counts something."""
     for name in COUNTS:
         value = getattr(serving, name)
-        if value is not None and value < 1:
-            raise CannotCheck(f"--{name.replace('_', '-')} must be at least 1, not {value}")
+        if value is not None and not 1 <= value <= LIMIT:
+            bound = "at least 1" if value < 1 else f"at most {LIMIT}"
+            raise CannotCheck(f"--{name.replace('_', '-')} must be {bound}, not {value}")
+
+
+def check_names(serving: Serving) -> None:
+    """Raise CannotCheck for what is no name: which names a release takes is not known."""
+    for option in NAMES:
+        value = getattr(serving, option)
+        if value is not None and not NAME.fullmatch(value):
+            raise CannotCheck(f"--{option.replace('_', '-')} takes a name, not {value!r}")
 
 
 def check_method(method: str, engine: Engine) -> None:
@@ -104,6 +149,12 @@ def check_method(method: str, engine: Engine) -> None:
 
 
 def codes(given: Iterable[str]) -> tuple[str, ...]:
-    """Codes in capitals. One string may hold several with commas between, as on the command line."""
-    parts = [given] if isinstance(given, str) else given
-    return tuple(code.strip().upper() for part in parts for code in part.split(",") if code.strip())
+    """Codes in capitals. One string may hold several with commas between, as on the command line.
+
+    Raises CannotCheck where something is given and no code is in it: it would choose all.
+    """
+    parts = [given] if isinstance(given, str) else list(given)
+    found = tuple(code.strip().upper() for part in parts for code in part.split(",") if code.strip())
+    if parts and not found:
+        raise CannotCheck(f"no rule's code is in {', '.join(map(repr, parts))}; `specfix rules` lists them")
+    return found

@@ -1,4 +1,4 @@
-"""The two ways in which an answer can be out of reach."""
+"""The ways in which an answer can be out of reach."""
 
 from __future__ import annotations
 

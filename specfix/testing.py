@@ -8,6 +8,7 @@ A page holds pairs of fenced blocks, a case and what the rule says of it::
     serve: {method: eagle3, max_model_len: 8192}
     target: {base: llama-3.1-8b-instruct}
     draft: {base: eagle3-llama-3.1-8b, max_position_embeddings: 2048, absent: [dtype], tensors: {fc.weight: [8, 24]}}
+    shim: {cpu_sampling: {}}             # patches of a shim on PYTHONPATH; left out: there is none
     ```
     ```text findings
     POS001 error draft:/max_position_embeddings
@@ -36,9 +37,10 @@ from specfix.deployment import Deployment, Hardware, Location, Serving
 from specfix.deployment.load import load_deployment
 from specfix.engines.find import find_engine
 from specfix.facts import PROVIDERS
+from specfix.shim import SCHEMA, shim_files
 
 BLOCKS = re.compile(r"^```yaml case\n(.*?)^```\n+```text findings\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-CASE_KEYS = {"engine", "hardware", "serve", "target", "draft"}
+CASE_KEYS = {"engine", "hardware", "serve", "target", "draft", "shim"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +67,25 @@ def cases(page: Path) -> list[Case]:
 
 
 def run_case(case: Case, rules: Sequence[Rule], bases: Sequence[Path], folder: Path) -> tuple[str, ...]:
-    """What the rule of the case's page says of it, in the form of the page's second block.
+    """What the rule of the case's page says of it, in the form of the page's second block."""
+    code = next(rule.code for rule in rules if rule.page == case.page)
+    return said(report_on(case, rules, bases, folder), code)
+
+
+def report_on(case: Case, rules: Sequence[Rule], bases: Sequence[Path], folder: Path) -> Report:
+    """The report on one example.
 
     The models are written under ``folder`` and read as a user's would be; ``bases`` are the folders that hold bases.
     """
     given = case.given
     sides = {side: write_model(folder / side, given[side], bases) for side in ("target", "draft") if given.get(side)}
-    serving = Serving(**given.get("serve", {}))
+    serve = dict(given.get("serve", {}))
+    if "shim" in given:
+        serve["env"] = {**serve.get("env", {}), "PYTHONPATH": str(write_shim(folder / "shim", given["shim"]))}
+    serving = Serving(**serve)
     draft = str(sides["draft"]) if "draft" in sides else None
     deployment = load_deployment(str(sides["target"]), draft, serving, case_hardware(given.get("hardware")))
-    report = run(deployment, find_engine(given["engine"]), rules, PROVIDERS)
-    code = next(rule.code for rule in rules if rule.page == case.page)
-    return said(report, code)
+    return run(deployment, find_engine(given["engine"]), rules, PROVIDERS)
 
 
 def said(report: Report, code: str) -> tuple[str, ...]:
@@ -120,6 +129,14 @@ def write_model(folder: Path, given: Mapping[str, Any], bases: Sequence[Path]) -
     (folder / "config.json").write_text(json.dumps(config | changes, indent=2))
     if tensors is not None:
         write_header(folder / "model.safetensors", tensors)
+    return folder
+
+
+def write_shim(folder: Path, patches: Mapping[str, Any]) -> Path:
+    """A shim's folder as ``specfix fix`` writes it."""
+    for name, content in shim_files({"schema": SCHEMA, "patches": dict(patches)}).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
     return folder
 
 

@@ -18,6 +18,8 @@ LAYERS: dict[str, set[str]] = {
     "facts": {"facts", "deployment", "engines"},
     "checker": {"checker", "deployment", "engines"},
     "report": {"report", "checker", "deployment", "engines"},
+    "repair": {"repair", "report", "checker", "deployment", "engines", "shim"},
+    "shim": {"shim"},
 }
 RELEASE = re.compile(r"\b0\.\d{1,2}(\.\d+)?\b")
 SOURCES = sorted((ROOT / "rules").rglob("*.py"))

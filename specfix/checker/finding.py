@@ -12,6 +12,7 @@ Phase = Literal["config", "load", "warmup", "runtime", "silent"]
 Confidence = Literal["certain", "likely"]
 Safety = Literal["safe", "unsafe", "manual"]
 Surface = Literal["draft_config", "target_config", "engine_args", "speculative_config", "env", "shim"]
+Change = tuple[Surface, str, object]
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")  # worst first
 
@@ -19,12 +20,17 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")  # worst first
 @dataclass(frozen=True, slots=True)
 class Repair:
     """How a finding can be mended. ``safety``: safe cannot make anything worse; unsafe changes numerics or
-    needs a run to confirm; manual is told, not done. ``changes`` maps a surface to {JSON pointer or flag: value}."""
+    needs a run to confirm; manual is told, not done, and has no changes.
+
+    ``changes`` is what `specfix fix` does, each (surface, name, value). The name is a JSON pointer in the configs, a
+    flag without dashes in engine_args, a key in speculative_config, a variable in env, a patch in shim (its value holds
+    the patch's settings). In the flags and variables, None takes the name away.
+    """
 
     safety: Safety
     summary: str
     surfaces: tuple[Surface, ...] = ()
-    changes: tuple[tuple[Surface, str, object], ...] = ()
+    changes: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

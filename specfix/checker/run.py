@@ -13,6 +13,7 @@ from specfix.engines import Engine
 from specfix.errors import CannotCheck, MissingFact, NotApplicable
 
 Provider = Callable[..., Any]
+CRASHED = "INT001"  # the rule engine's own code
 
 
 class Facts:
@@ -86,18 +87,28 @@ def run(
             return
         try:
             for finding in rule(**facts.arguments(rule.predicate)):
-                outcomes[rule.code].append(reported(rule, finding))
+                if not mended(finding, deployment):
+                    outcomes[rule.code].append(reported(rule, finding))
         except NotApplicable:
             pass
         except MissingFact as missing:
             skipped[rule.code] = Skipped(rule.code, str(missing))
         except Exception as crash:  # a rule's bug must not hide what the others found
             outcomes[rule.code].append(crashed(rule, crash))
+            skipped[rule.code] = Skipped(rule.code, "the rule failed (INT001)")
 
     for rule in rules:
         visit(rule)
     wanted = {rule.code for rule in rules if chosen(rule.code, select, ignore)}
-    findings = sorted((found for code in wanted for found in outcomes[code]), key=order)
+    # a crash bears a code of its own: it is shown where that or the rule's is asked for, and neither is ignored
+    shown = (
+        found
+        for code, found_here in outcomes.items()
+        for found in found_here
+        if (code in wanted or (found.code != code and chosen(code, (), ignore) and chosen(found.code, select, ())))
+        and chosen(found.code, (), ignore)
+    )
+    findings = sorted(shown, key=order)
     return Report(deployment, engine, tuple(findings), tuple(skipped[code] for code in sorted(wanted & skipped.keys())))
 
 
@@ -107,10 +118,16 @@ def chosen(code: str, select: Iterable[str], ignore: Iterable[str]) -> bool:
     return (not selected or code.startswith(selected)) and not code.startswith(tuple(ignore))
 
 
+def mended(finding: Finding, deployment: Deployment) -> bool:
+    """Whether the shim that the server will load holds every change of the finding's repair."""
+    changes = finding.repair.changes if finding.repair else ()
+    return bool(changes) and all(surface == "shim" and name in deployment.patches for surface, name, _ in changes)
+
+
 def check_codes(codes: Iterable[str], rules: Sequence[Rule]) -> None:
     """Raise CannotCheck for a code or prefix that no rule bears."""
     for code in codes:
-        if not any(rule.code.startswith(code) for rule in rules):
+        if not any(known.startswith(code) for known in (CRASHED, *(rule.code for rule in rules))):
             raise CannotCheck(f"no rule's code starts with {code!r}; `specfix rules` lists them")
 
 
@@ -123,7 +140,7 @@ def crashed(rule: Rule, crash: Exception) -> Reported:
     """INT001: the rule itself failed."""
     message = f"the rule {rule.code} failed: {type(crash).__name__}: {crash}. This is a bug of specfix or of a plugin."
     finding = Finding(message, Location(rule.predicate.__module__), "config", "certain")
-    return Reported("INT001", "rule-crashed", "warning", finding, ())
+    return Reported(CRASHED, "rule-crashed", "warning", finding, ())
 
 
 def order(found: Reported) -> tuple[int, str, str, str]:

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from specfix import __version__
-from specfix.cli import check, engine, explain, hardware, rules
+from specfix.cli import check, engine, explain, fix, hardware, rules
 from specfix.cli.outcome import Outcome
 from specfix.errors import CannotCheck
 
@@ -26,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (check.check, explain.explain, rules.rules, engine.engine, hardware.hardware):
+for command in (check.check, fix.fix, explain.explain, rules.rules, engine.engine, hardware.hardware):
     app.command()(command)
 
 
@@ -43,13 +43,15 @@ def specfix(
         typer.Option("--version", callback=show_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Check a vLLM speculative-decoding pair before a GPU is taken."""
+    """Check, and repair, a vLLM speculative-decoding pair before a GPU is taken."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     from specfix.report.terminal import write
 
+    if sys.stdout is None:  # closed by whoever started this: nothing could be said
+        return complain("standard output is closed")
     try:
         outcome = app(arguments, prog_name="specfix", standalone_mode=False)
         if not isinstance(outcome, Outcome):
@@ -86,5 +88,6 @@ def complain(message: str) -> int:
     """Say on stderr why it could not check; returns the exit status for that."""
     from specfix.report.terminal import printable, write
 
-    write(f"specfix: error: {printable(message)}\n", sys.stderr)
+    if sys.stderr is not None:
+        write(f"specfix: error: {printable(message)}\n", sys.stderr)
     return 2

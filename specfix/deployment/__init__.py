@@ -9,8 +9,10 @@ from specfix.deployment.hardware import Hardware
 from specfix.deployment.location import Location
 from specfix.deployment.model import Draft, Model, Target
 from specfix.deployment.serving import Serving
+from specfix.deployment.shim import Shim
+from specfix.errors import MissingFact, NotApplicable
 
-__all__ = ["Deployment", "Draft", "Hardware", "Location", "Model", "Serving", "Target"]
+__all__ = ["Deployment", "Draft", "Hardware", "Location", "Model", "Serving", "Shim", "Target"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +21,8 @@ class Deployment:
 
     For MTP without a draft argument the draft is a view on the target's own files. ``hardware`` is None where
     it is not known. ``assumptions`` are the facts that the user did not give, in words, for the report's
-    first line.
+    first line. ``shim`` holds the repairs that the server will load by itself; MissingFact where that cannot be
+    seen from here.
     """
 
     target: Target
@@ -27,14 +30,19 @@ class Deployment:
     serving: Serving
     hardware: Hardware | None
     assumptions: tuple[str, ...] = ()
+    shim: Shim | MissingFact | None = None
+
+    @property
+    def patches(self) -> frozenset[str]:
+        """Names of the shim's patches that will be in force."""
+        return frozenset(self.shim.patches) if isinstance(self.shim, Shim) and self.shim.enabled else frozenset()
 
     def facts(self) -> dict[str, Any]:
         """The given facts by the names that rules ask for; an absent one is the exception that says so."""
-        from specfix.errors import MissingFact, NotApplicable
-
         return {
             "target": self.target,
             "draft": self.draft or NotApplicable("no draft model"),
             "serving": self.serving,
             "hardware": self.hardware or MissingFact("the hardware that will serve"),
+            "shim": self.shim or NotApplicable("no shim on PYTHONPATH"),
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,9 +11,13 @@ from specfix.deployment.json_text import wrong_value
 
 Test = Callable[[Any], bool]
 
+# What a count, a length or a factor may be: far above any real one, and so that a product of two is still a number.
+LIMIT = 2**40
+
 
 def is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    """A finite one, as a float can hold it."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def is_integer(value: Any) -> bool:
@@ -21,9 +25,13 @@ def is_integer(value: Any) -> bool:
     return is_number(value) and value == int(value)
 
 
+def is_count(value: Any) -> bool:
+    return is_integer(value) and 0 <= value <= LIMIT
+
+
 def is_id(value: Any) -> bool:
     """A layer or token id: no float is one."""
-    return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LIMIT
 
 
 def list_of(test: Test) -> Test:
@@ -40,8 +48,14 @@ STRINGS: tuple[Test, str] = (list_of(is_string), "a list of strings")
 BOOLEAN: tuple[Test, str] = (lambda value: isinstance(value, bool), "true or false")
 NUMBER: tuple[Test, str] = (is_number, "a number")
 POSITIVE_NUMBER: tuple[Test, str] = (lambda value: is_number(value) and value > 0, "a positive number")
-POSITIVE: tuple[Test, str] = (lambda value: is_integer(value) and value > 0, "a positive whole number")
-COUNT: tuple[Test, str] = (lambda value: is_integer(value) and value >= 0, "a whole number from 0 on")
+FACTOR: tuple[Test, str] = (lambda value: is_number(value) and 0 < value <= LIMIT, "a positive number up to 2^40")
+POSITIVE: tuple[Test, str] = (lambda value: is_count(value) and value > 0, "a positive whole number up to 2^40")
+COUNT: tuple[Test, str] = (is_count, "a whole number from 0 to 2^40")
+COUNTS: tuple[Test, str] = (  # Ernie's vision models have two kinds of experts
+    lambda value: is_count(value) or list_of(is_count)(value),
+    "a whole number from 0 to 2^40, or a list of them",
+)
+ANYTHING: tuple[Test, str] = (lambda value: True, "anything")  # for what is only there or not
 IDS: tuple[Test, str] = (list_of(is_id), "a list of whole numbers")
 ID_OR_IDS: tuple[Test, str] = (lambda value: is_id(value) or IDS[0](value), "a token id or a list of them")
 THETA: tuple[Test, str] = (  # Step-3.5 has one per layer
@@ -54,10 +68,11 @@ AUX_IDS = (
     "target_layer_ids",
     "dspark_target_layer_ids",
     "aux_hidden_state_layer_ids",
+    "layer_ids",
 )
 
 KEYS: dict[str, tuple[Test, str]] = {
-    "architectures": STRINGS,
+    **dict.fromkeys(("architectures", "layer_types"), STRINGS),
     **dict.fromkeys(("model_type", "speculators_model_type", "torch_dtype", "dtype"), STRING),
     **dict.fromkeys(
         (
@@ -88,8 +103,15 @@ KEYS: dict[str, tuple[Test, str]] = {
             "mtp_num_hidden_layers",
             "num_mtp_modules",
             "num_mtp_layers",
+            "num_aux_hidden_states",
+            "num_aux_layers",
+            "canvas_length",
         ),
         COUNT,
+    ),
+    **dict.fromkeys(("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts"), COUNTS),
+    **dict.fromkeys(
+        ("bias", "block_configs", "dspark_block_size", "markov_rank", "medusa_num_heads", "method", "model"), ANYTHING
     ),
     **dict.fromkeys(AUX_IDS, IDS),
     **dict.fromkeys(("eos_token_id", "bos_token_id", "pad_token_id"), ID_OR_IDS),
@@ -115,7 +137,7 @@ KEYS: dict[str, tuple[Test, str]] = {
 
 ROPE_KEYS: dict[str, tuple[Test, str]] = {
     **dict.fromkeys(("rope_type", "type"), STRING),
-    "factor": POSITIVE_NUMBER,
+    "factor": FACTOR,
     "rope_theta": THETA,
     "original_max_position_embeddings": POSITIVE,
     "mrope_section": IDS,

@@ -40,12 +40,14 @@ def read_folder(folder: Path, label: str | None = None) -> Files:
     """The files of a model in a folder; ``label`` is what messages call it, where that is not its path."""
     prefix = f"{label}:" if label else f"{folder}/"
     config, generation = folder / "config.json", folder / "generation_config.json"
+    if config.is_symlink() and not config.exists():
+        raise CannotCheck(f"{prefix}config.json is a link that leads nowhere")
     if not config.exists():
         raise CannotCheck(f"{label or f'the folder {folder}'} has no config.json")
     return Files(
         read_config(config, f"{prefix}config.json"),
         folder,
-        read_tensors(folder),
+        read_tensors(folder, prefix),
         read_config(generation, f"{prefix}generation_config.json") if generation.exists() else None,
         tuple(str(folder / name) for name in TOKENIZER_FILES if (folder / name).is_file()),
     )

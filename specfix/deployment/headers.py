@@ -17,31 +17,33 @@ FILES_LIMIT = 10_000
 LFS_POINTER = b"version https://git-lfs"
 
 
-def read_tensors(folder: Path) -> dict[str, Tensor] | None:
+def read_tensors(folder: Path, prefix: str | None = None) -> dict[str, Tensor] | None:
     """The tensors that the headers of ``folder`` declare; None where it has no safetensors file, or not all.
 
-    Raises CannotCheck for a damaged header or index. Pickled weights (.bin) are never opened.
+    ``prefix`` is what messages put before a file's name, by default its folder. Raises CannotCheck for a damaged header
+    or index. Pickled weights (.bin) are never opened.
     """
-    files = [folder / name for name in weight_files(folder, {path.name for path in folder.iterdir()})]
-    if not files or not all(path.is_file() for path in files):
+    prefix = f"{folder}/" if prefix is None else prefix
+    files = weight_files(folder, {path.name for path in folder.iterdir()}, prefix)
+    if not files or not all((folder / file).is_file() for file in files):
         return None
     tensors: dict[str, Tensor] = {}
-    for path in files:
-        found = read_header(path)
+    for file in files:
+        found = read_header(folder / file, f"{prefix}{file}")
         if found is None:
             return None
         tensors |= found
     return tensors
 
 
-def weight_files(folder: Path, names: Collection[str]) -> list[str]:
+def weight_files(folder: Path, names: Collection[str], prefix: str) -> list[str]:
     """The safetensors files among the ``names`` of a model's files: those that its index lists, else all.
 
-    The index, where it is among them, is read from ``folder``.
+    The index, where it is among them, is read from ``folder``; messages put ``prefix`` before its name.
     """
     if INDEX in names:
-        values, _ = read_json_object(folder / INDEX, str(folder / INDEX), INDEX_LIMIT)
-        return shards(values, str(folder / INDEX))
+        values, _ = read_json_object(folder / INDEX, f"{prefix}{INDEX}", INDEX_LIMIT)
+        return shards(values, f"{prefix}{INDEX}")
     found = sorted(name for name in names if name.endswith(".safetensors") and "/" not in name)
     # Mistral's own format of the same weights, which vLLM leaves out where there are others
     return [name for name in found if not name.startswith("consolidated")] or found
@@ -68,8 +70,8 @@ def unsafe(file: str) -> bool:
     return not path.name or path.is_absolute() or ".." in path.parts or any(bad in file for bad in "\\:\0")
 
 
-def read_header(path: Path) -> dict[str, Tensor] | None:
-    """The tensors of one file; None for a Git LFS pointer, which stands where weights were not fetched."""
+def read_header(path: Path, name: str) -> dict[str, Tensor] | None:
+    """The tensors of one file, which messages call ``name``; None for a Git LFS pointer, which stands where weights were not fetched."""
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -77,11 +79,11 @@ def read_header(path: Path) -> dict[str, Tensor] | None:
             if LFS_POINTER.startswith(start) and (start + file.read(15)) == LFS_POINTER:
                 return None
             file.seek(8)
-            length = header_length(start, size, str(path))
+            length = header_length(start, size, name)
             header = file.read(length)
     except OSError as error:
-        raise CannotCheck(f"{path} cannot be read: {error.strerror or error}") from None
-    return parse_header(header, size - 8 - length, str(path), path.name)
+        raise CannotCheck(f"{name} cannot be read: {error.strerror or error}") from None
+    return parse_header(header, size - 8 - length, name, path.name)
 
 
 def header_length(start: bytes, size: int, name: str) -> int:

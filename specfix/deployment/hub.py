@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from specfix.deployment.files import Files, read_folder
-from specfix.deployment.headers import INDEX, header_length, parse_header, weight_files
+from specfix.deployment.headers import INDEX, LFS_POINTER, header_length, parse_header, weight_files
 from specfix.deployment.json_text import CONFIG_LIMIT, INDEX_LIMIT, TOKENIZER_LIMIT
 from specfix.deployment.model import Tensor
 from specfix.errors import CannotCheck
@@ -36,6 +36,10 @@ LIMITS = {
 
 class Unreachable(Exception):
     """The Hub does not serve anybody now; the message says why."""
+
+
+class Refused(CannotCheck):
+    """The Hub does not hand out what was asked for. Where that is no config, the check does without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +69,17 @@ def read_repository(name: str, revision: str | None) -> Files:
     folder = cached_folder(name, revision)
     if folder is None:
         raise CannotCheck(
-            f"{label} cannot be read from the Hub ({why}) and is not in the cache {constants.HF_HUB_CACHE}: "
-            "give a folder that holds it, or try again"
+            f"{label} is no folder here, cannot be read from the Hub ({why}) and is not in the cache "
+            f"{constants.HF_HUB_CACHE}: give a folder that holds it, or try again"
         )
     return replace(read_folder(folder, label), folder=None, note=f"{label} as the cache has it ({why})")
+
+
+def cache() -> Path:
+    """The user's own cache, whether it is there or not."""
+    from huggingface_hub import constants
+
+    return Path(constants.HF_HUB_CACHE)
 
 
 def cached_folder(name: str, revision: str | None) -> Path | None:
@@ -83,10 +94,13 @@ def read_online(name: str, revision: str | None, label: str) -> Files:
     """The files of a repository as it is now. Raises Unreachable and CannotCheck."""
     with own_words(label), quiet():
         repository = look_up(name, revision, label)
-        folder = fetch_texts(repository)
+        folder, notes = fetch_texts(repository)
         files = read_folder(folder, label)
-        tensors = remote_tensors(repository, folder) if files.tensors is None else files.tensors
-    return replace(files, folder=None, tensors=tensors)
+        tensors = files.tensors
+        if tensors is None:
+            tensors, why = remote_tensors(repository, folder)
+            notes += [f"the safetensors headers of {label} are left aside: {why}"] if why else []
+    return replace(files, folder=None, tensors=tensors, note="; ".join(notes) or None)
 
 
 def look_up(name: str, revision: str | None, label: str) -> Repository:
@@ -99,48 +113,82 @@ def look_up(name: str, revision: str | None, label: str) -> Repository:
     return Repository(api, name, revision, info.sha or "main", sizes, label)
 
 
-def fetch_texts(repository: Repository) -> Path:
-    """Bring the JSON and tokenizer files into the cache; the folder where they lie."""
+def fetch_texts(repository: Repository) -> tuple[Path, list[str]]:
+    """Bring the JSON and tokenizer files into the cache; the folder where they lie, and what is left aside."""
     if "config.json" not in repository.sizes:
         raise CannotCheck(f"{repository.label} has no config.json on the Hub")
-    if (repository.sizes["config.json"] or 0) > CONFIG_LIMIT:
+    if not fits(repository, "config.json", CONFIG_LIMIT):
         raise CannotCheck(f"{repository.label}:config.json is larger than {CONFIG_LIMIT:,} bytes")
     # by its revision, which the cache then knows for a day without network; the others by the commit
     config = repository.api.hf_hub_download(
         repository.name, "config.json", revision=repository.revision, etag_timeout=SECONDS
     )
+    notes = []
     for file, limit in LIMITS.items():
-        if file in repository.sizes and (repository.sizes[file] or 0) <= limit:
-            repository.api.hf_hub_download(repository.name, file, revision=repository.commit, etag_timeout=SECONDS)
-    return Path(config).parent
+        if file not in repository.sizes:
+            continue
+        label = f"{repository.label}:{file}"
+        try:
+            with own_words(label):
+                if fits(repository, file, limit):
+                    repository.api.hf_hub_download(
+                        repository.name, file, revision=repository.commit, etag_timeout=SECONDS
+                    )
+        except (Refused, Unreachable) as error:
+            notes.append(f"{label} is left aside: {error}")
+    return Path(config).parent, notes
 
 
-def remote_tensors(repository: Repository, folder: Path) -> dict[str, Tensor] | None:
-    """The tensors that the headers on the Hub declare; None where there is no safetensors file, or not all.
-    The index is in ``folder``."""
-    files = weight_files(folder, repository.sizes)
+def fits(repository: Repository, file: str, limit: int) -> bool:
+    """Whether a file is small enough to be fetched; where its size is not told, it is read up to the limit."""
+    size = repository.sizes[file]
+    if size is None:
+        size = len(first_bytes(url_of(repository, file), limit + 1, f"{repository.label}:{file}"))
+    return size <= limit
+
+
+def remote_tensors(repository: Repository, folder: Path) -> tuple[dict[str, Tensor] | None, str | None]:
+    """The tensors that the headers on the Hub declare; None where there is no safetensors file, or not all, and why
+    where the Hub is to blame. The index is in ``folder``."""
+    if INDEX in repository.sizes and not (folder / INDEX).is_file():
+        return None, f"without {INDEX} it is not known which files hold them"
+    files = weight_files(folder, repository.sizes, f"{repository.label}:")
     if not files or any(file not in repository.sizes for file in files):
-        return None
+        return None, None
     with ThreadPoolExecutor(AT_ONCE) as pool:
         try:
             headers = list(pool.map(lambda file: remote_header(repository, file).items(), files))
+        except (Refused, Unreachable) as error:
+            pool.shutdown(cancel_futures=True)
+            return None, str(error)
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    return dict(chain.from_iterable(headers))
+    return dict(chain.from_iterable(headers)), None
+
+
+def url_of(repository: Repository, file: str) -> str:
+    """Where a file of a repository is to be had."""
+    from huggingface_hub import hf_hub_url
+
+    url: str = hf_hub_url(repository.name, file, revision=repository.commit, endpoint=repository.api.endpoint)
+    return url
 
 
 def remote_header(repository: Repository, file: str) -> dict[str, Tensor]:
-    """The tensors of one file on the Hub."""
-    from huggingface_hub import hf_hub_url
-
+    """The tensors of one file on the Hub. Raises Refused, Unreachable, and CannotCheck for a damaged one."""
     label = f"{repository.label}:{file}"
-    size = repository.sizes[file] or sys.maxsize
-    url = hf_hub_url(repository.name, file, revision=repository.commit, endpoint=repository.api.endpoint)
-    data = first_bytes(url, FIRST_BYTES, label)
-    length = header_length(data[:8], size, label)
-    if len(data) < 8 + length:
-        data = first_bytes(url, 8 + length, label)
+    size = repository.sizes[file]
+    if size is None:
+        size = sys.maxsize
+    url = url_of(repository, file)
+    with own_words(label):
+        data = first_bytes(url, FIRST_BYTES, label)
+        if data.startswith(LFS_POINTER):
+            raise Refused(f"{label} is a Git LFS pointer, not the weights")
+        length = header_length(data[:8], size, label)
+        if len(data) < 8 + length:
+            data = first_bytes(url, 8 + length, label)
     return parse_header(data[8 : 8 + length], size - 8 - length, label, file)
 
 
@@ -178,23 +226,25 @@ def own_words(label: str) -> Iterator[None]:
     except (CannotCheck, Unreachable):
         raise
     except errors.GatedRepoError:
-        raise CannotCheck(
+        raise Refused(
             f"{label} is gated: ask for access on its page, and log in with `hf auth login` or set HF_TOKEN"
         ) from None
     except errors.RepositoryNotFoundError:
         raise CannotCheck(
-            f"{label} is not on the Hub, or is private: check its name, and log in where it is yours"
+            f"{label} is no folder here, and is not on the Hub, or is private: check its name, and log in where it is "
+            "yours"
         ) from None
     except errors.RevisionNotFoundError:
         raise CannotCheck(f"{label} does not exist: the repository has no such revision") from None
-    except errors.LocalEntryNotFoundError:
+    except errors.LocalEntryNotFoundError as error:
+        refuse_status(status_of(error.__cause__), label)
         raise Unreachable("it does not answer") from None
     except errors.EntryNotFoundError:
-        raise CannotCheck(f"{label} lacks a file that its own list names: try again") from None
+        raise Refused(f"{label} lacks a file that its own list names: try again") from None
     except errors.HFValidationError:
-        raise CannotCheck(f"{label} is no valid name of a model on the Hub") from None
+        raise CannotCheck(f"{label} is no folder here, and no valid name of a model on the Hub") from None
     except errors.HfHubHTTPError as error:
-        refuse_status(getattr(error.response, "status_code", None) or 0, label)
+        refuse_status(status_of(error), label)
         raise Unreachable("it does not answer as it should") from None
     except Exception as error:  # the HTTP library's own, of which huggingface_hub has had three
         if isinstance(error, OSError) and error.errno is not None and error.filename is not None:
@@ -204,16 +254,21 @@ def own_words(label: str) -> Iterator[None]:
         raise Unreachable(f"it does not answer: {type(error).__name__}") from None
 
 
+def status_of(error: BaseException | None) -> int:
+    """The HTTP status that an error of the library is about; 0 where there is none."""
+    return getattr(getattr(error, "response", None), "status_code", None) or 0
+
+
 def refuse_status(status: int, label: str) -> None:
     """Raise CannotCheck or Unreachable for an HTTP status that says no."""
     if status == 429 or status >= 500:
         raise Unreachable(f"it answers with status {status}")
     if status == 401:
-        raise CannotCheck(f"the Hub refuses the token used for {label}: log in anew with `hf auth login`")
+        raise Refused(f"the Hub refuses the token used for {label}: log in anew with `hf auth login`")
     if status == 403:
-        raise CannotCheck(f"the Hub forbids reading {label}: the token used lacks that right")
+        raise Refused(f"the Hub forbids reading {label}: the token used lacks that right")
     if status >= 400:
-        raise CannotCheck(f"the Hub answers with status {status} for {label}")
+        raise Refused(f"the Hub answers with status {status} for {label}")
 
 
 @contextmanager

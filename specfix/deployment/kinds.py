@@ -40,6 +40,8 @@ MARKS = (
     (("eagle_aux_hidden_state_layer_ids", "eagle_config", "draft_vocab_size"), "eagle3"),
 )
 
+LAYER = re.compile(r"(?:.*\.)?layers\.(\d+)\.")
+
 
 def named_kind(config: Config) -> str | None:
     """The kind that the config's own names tell: no full model bears them."""
@@ -57,12 +59,25 @@ def named_kind(config: Config) -> str | None:
     return "mtp" if model_type.endswith("_mtp") else MODEL_TYPES.get(model_type)
 
 
-def draft_kind(config: Config, tensors: object = None) -> str:
-    """The kind of a draft by its names, else by marks in its config, else by tensors that only a head has.
-
-    ``draft_model`` where nothing tells: an EAGLE head may look just like a small model of its target's class.
+def head_kind(config: Config, tensors: object = None) -> str | None:
+    """The kind of drafting head that this is: by its names, else by marks in its config, else by tensors that only a
+    head has. None where nothing tells: an EAGLE head may look just like a small model of its target's class.
     """
-    return named_kind(config) or marked_kind(config) or head_kind(tensors) or "draft_model"
+    return named_kind(config) or marked_kind(config) or tensor_kind(tensors)
+
+
+def draft_kind(config: Config, tensors: object = None) -> str:
+    """The same of what is given as a draft, which is a model of its own where nothing tells."""
+    return head_kind(config, tensors) or "draft_model"
+
+
+def decoder_layers(config: Config, tensors: object = None) -> int | None:
+    """How many layers the tensors have, else how many the config states: the config of some one-layer heads still
+    states their target's. None where neither tells."""
+    if isinstance(tensors, Mapping):
+        return len({match[1] for match in map(LAYER.match, tensors) if match})
+    stated = config.value("num_hidden_layers")
+    return None if stated is None else int(stated)
 
 
 def marked_kind(config: Config) -> str | None:
@@ -76,7 +91,7 @@ def marked_kind(config: Config) -> str | None:
     return None
 
 
-def head_kind(tensors: object) -> str | None:
+def tensor_kind(tensors: object) -> str | None:
     """The kind that tensor names tell: ``fc`` joins hidden states, ``d2t`` maps a reduced vocabulary."""
     if not isinstance(tensors, Mapping):
         return None

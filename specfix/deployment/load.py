@@ -13,15 +13,19 @@ from specfix.deployment.expected import check_types
 from specfix.deployment.files import Files, read_config, read_folder
 from specfix.deployment.hardware import Hardware
 from specfix.deployment.json_text import plain, show
-from specfix.deployment.kinds import draft_kind, named_kind
+from specfix.deployment.kinds import decoder_layers, draft_kind, head_kind, named_kind
 from specfix.deployment.machines import find_hardware
 from specfix.deployment.model import Draft, Target, mtp_layers
 from specfix.deployment.serving import Serving
+from specfix.deployment.shim import find_shim
 from specfix.errors import CannotCheck
 
 Side = Literal["target", "draft"]
 
-HUB_ID = re.compile(r"(?P<id>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@(?P<revision>[\w.][\w./-]*))?", re.ASCII)
+# no part of a revision may be "..", or start with a dot or a dash: the cache makes a path of it
+HUB_ID = re.compile(
+    r"(?P<id>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@(?P<revision>\w[\w.-]*(?:/\w[\w.-]*)*))?", re.ASCII
+)
 
 # methods without a draft model of their own; the engine knows whether they exist
 DRAFTLESS = frozenset({"ngram", "[ngram]", "ngram_gpu", "suffix", "custom_class", "extract_hidden_states"})
@@ -29,6 +33,8 @@ DRAFTLESS = frozenset({"ngram", "[ngram]", "ngram_gpu", "suffix", "custom_class"
 BUILT_IN = frozenset({"mtp", "dspark"})
 # methods whose draft is a model of its own
 SEPARATE = frozenset({"eagle", "eagle3", "dflash", "draft_model", "medusa", "mlp_speculator"})
+# layers from which on no head of these methods is known: DFlash has up to 8, an unmarked EAGLE head up to 2
+FULL_MODEL = {"eagle": 8, "eagle3": 8, "dflash": 12}
 
 
 def load_deployment(
@@ -53,7 +59,8 @@ def load_deployment(
         if hardware is None:
             assumptions.append("the hardware is this machine")
         hardware = find_hardware(hardware)
-    return Deployment(served, drafting, replace(given, method=method), hardware, (*notes, *assumptions))
+    shim = find_shim(given.env)
+    return Deployment(served, drafting, replace(given, method=method), hardware, (*notes, *assumptions), shim)
 
 
 @overload
@@ -104,12 +111,16 @@ def require_architectures(config: Config) -> None:
 
 def find_files(reference: str, side: Side) -> Files:
     """The files of ``reference``, here or on the Hub, with the types in its config checked."""
+    if not reference.strip():
+        raise CannotCheck(f"the {side} is empty: give a folder, a config.json, or org/name on the Hub")
     try:
         path = Path(reference).expanduser()
         if path.is_dir():
             files = read_folder(path)
         elif path.exists():
             files = Files(read_config(path, str(path)))
+        elif path.is_symlink():
+            raise CannotCheck(f"the {side} {show(reference)} is a link that leads nowhere")
         else:
             files = find_on_hub(reference, side)
     except (OSError, ValueError, RuntimeError) as error:  # a name too long, a NUL, nobody's home
@@ -129,11 +140,15 @@ def find_on_hub(reference: str, side: Side) -> Files:
 
 
 def refuse_head(target: Target, draft: str | None) -> None:
-    """Raise CannotCheck where the target's own names say that it is a drafting head."""
-    kind = named_kind(target.config)
+    """Raise CannotCheck where the target's own files say that it is a drafting head."""
+    kind = head_kind(target.config, target.tensors)
     if kind is None:
         return
+    if named_kind(target.config) is None and (kind in BUILT_IN or target.mtp_layers):
+        return  # marks of what a model may hold beside its own layers make no head of it
     head = f"{target.reference} is a draft ({plain(kind)})"
+    if draft == target.reference:
+        raise CannotCheck(f"TARGET and DRAFT are one and the same, and {head}: give its target first")
     if draft is not None:
         raise CannotCheck(f"TARGET and DRAFT look swapped: {head}, and {draft} is given as its draft")
     verifier = speculators_verifier(target.config)
@@ -155,6 +170,11 @@ def settle_method(given: str | None, target: Target, draft: Draft | None) -> tup
         return settle_without_draft(given, target)
     built_in = same_model(target, draft)
     if given is None:
+        if built_in and not mtp_layers(target.config):
+            raise CannotCheck(
+                f"TARGET and DRAFT are both {draft.reference}, which states no MTP layers of its own: give its draft, "
+                "or --method draft_model where it is to draft for itself"
+            )
         kind = "mtp" if built_in and mtp_layers(target.config) else draft.kind
         draft = replace(draft, kind=kind)
         return kind, draft, [f"method {plain(kind)}: {why_kind(draft)}"]
@@ -162,7 +182,21 @@ def settle_method(given: str | None, target: Target, draft: Draft | None) -> tup
         return given, None, [f"the draft is left aside: method {given} has none"]
     if built_in and given in SEPARATE - {"draft_model"}:
         raise CannotCheck(f"TARGET and DRAFT are both {draft.reference}; a {given} draft is a model of its own")
+    refuse_full_model(given, target, draft)
     return given, draft, []
+
+
+def refuse_full_model(method: str, target: Target, draft: Draft) -> None:
+    """Raise CannotCheck where a head is asked for and the draft is certainly a model of its own."""
+    layers = decoder_layers(draft.config, draft.tensors)
+    if layers is None or method not in FULL_MODEL or draft.kind != "draft_model":
+        return
+    if layers >= FULL_MODEL[method] or (layers > 2 and layers == decoder_layers(target.config)):
+        name = plain(draft.architectures[0])
+        raise CannotCheck(
+            f"{draft.reference} is no {method} draft for {target.reference}: nothing in its files marks a drafting "
+            f"head, and it is a {name} of {layers} layers; give the head, or --method draft_model"
+        )
 
 
 def settle_without_draft(given: str | None, target: Target) -> tuple[str, Draft | None, list[str]]:
@@ -188,10 +222,10 @@ def settle_without_draft(given: str | None, target: Target) -> tuple[str, Draft 
 
 
 def same_model(target: Target, draft: Draft) -> bool:
-    """Whether both names lead to the same files."""
-    if target.folder is not None and draft.folder is not None:
-        return target.folder.resolve() == draft.folder.resolve()
-    return target.config.file == draft.config.file
+    """Whether both names lead to the same files. Folders count, not what a config.json in them links to: two revisions
+    in a cache share one."""
+    one, other = Path(target.config.file), Path(draft.config.file)
+    return one.name == other.name and one.parent.resolve() == other.parent.resolve()
 
 
 def why_kind(draft: Draft) -> str:

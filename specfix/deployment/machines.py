@@ -8,6 +8,7 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
+from specfix.deployment.expected import LIMIT
 from specfix.deployment.hardware import Hardware
 from specfix.deployment.json_text import read_json_object, show
 from specfix.deployment.presets import PRESETS
@@ -57,14 +58,19 @@ def load_hardware_file(path: Path) -> Hardware:
             raise CannotCheck(f"{path}: {pointer} is missing") from None
         raise CannotCheck(f"{path}: {pointer} is {show(first['input'])}: {first['msg']}") from None
     for key in ("devices", "memory_gib", "triton_drivers"):
-        if (getattr(hardware, key) or 0) < 0:
-            raise CannotCheck(f"{path}: /{key} is {getattr(hardware, key)}, which is below 0")
+        value = getattr(hardware, key)
+        if value is not None and not 0 <= value <= LIMIT:
+            raise CannotCheck(f"{path}: /{key} is {show(value)}, which is no number from 0 to 2^40")
+    if not hardware.name.strip():
+        raise CannotCheck(f"{path}: /name is empty")
     return replace(hardware, source=str(path))
 
 
 def save(hardware: Hardware, path: Path) -> None:
     """Write ``hardware`` to ``path``, all or nothing. Raises CannotCheck where that fails."""
     facts: dict[str, Any] = {key: value for key, value in asdict(hardware).items() if value is not None}
+    if not path.name:
+        raise CannotCheck(f"{str(path)!r} is no name of a file to write")
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         beside.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from specfix.deployment.config import Config
-from specfix.deployment.expected import is_integer
+from specfix.deployment.expected import IDS, is_integer
 from specfix.deployment.json_text import TOKENIZER_LIMIT, read_json_object, show
 from specfix.deployment.location import Location
 from specfix.deployment.rope import Rope, ropes
@@ -18,7 +18,8 @@ from specfix.errors import CannotCheck, MissingFact
 # keys that state how many layers of multi-token prediction a model has, in the order in which they count
 MTP_KEYS = ("num_mtp_modules", "mtp_num_hidden_layers", "num_nextn_predict_layers", "num_mtp_layers")
 
-# Where drafts state the ids of the target's layers that they read, in the order in which they count.
+# Where drafts are known to state the ids of the target's layers that they read, in the order in which they count. An
+# engine may look elsewhere too: see Draft.aux_ids_at.
 AUX_PLACES = (
     "eagle_aux_hidden_state_layer_ids",
     "eagle_config.eagle_aux_hidden_state_layer_ids",
@@ -26,6 +27,8 @@ AUX_PLACES = (
     "target_layer_ids",
     "dspark_target_layer_ids",
     "aux_hidden_state_layer_ids",
+    "eagle_config.layer_ids",
+    "dflash_config.layer_ids",
 )
 
 
@@ -142,16 +145,19 @@ class Draft(Model):
     speculators: bool = False
 
     def aux_places(self) -> dict[str, AuxIds]:
-        """Every place that holds ids, by dotted key, in the order in which they count; no empty list.
+        """Every known place that holds ids, by dotted key, in the order in which they count; no empty list."""
+        return {key: ids for key in AUX_PLACES if (ids := self.aux_ids_at(key))}
+
+    def aux_ids_at(self, place: str) -> AuxIds | None:
+        """The ids at a dotted key, whoever names it; None where there are none.
 
         vLLM reads the ``aux_hidden_state_layer_ids`` of a speculators draft as
-        eagle_aux_hidden_state_layer_ids, so they are listed under that name too.
+        eagle_aux_hidden_state_layer_ids, so they are found under that name too.
         """
-        places = {key: ids for key in AUX_PLACES if (ids := self._ids(key))}
-        theirs = places.get("aux_hidden_state_layer_ids")
-        if self.speculators and theirs:
-            places = {"eagle_aux_hidden_state_layer_ids": theirs, **places}
-        return places
+        found = self._ids(place)
+        if found is None and self.speculators and place == "eagle_aux_hidden_state_layer_ids":
+            return self._ids("aux_hidden_state_layer_ids")
+        return found
 
     @cached_property
     def aux_ids(self) -> AuxIds | None:
@@ -165,8 +171,8 @@ class Draft(Model):
             return None
         pointer, value = found
         if block:
-            pointer, value = f"{pointer}/{key}", value.get(key)
-        return AuxIds(tuple(value), pointer) if value else None
+            pointer, value = f"{pointer}/{key}", value.get(key) if isinstance(value, Mapping) else None
+        return AuxIds(tuple(value), pointer) if value and IDS[0](value) else None
 
 
 def mtp_layers(config: Config) -> int | None:

@@ -14,6 +14,7 @@ from specfix.engines.facts import (
     MethodFacts,
     RopeFacts,
     RunnerFacts,
+    ServeFacts,
     TraitFacts,
     TritonFacts,
 )
@@ -42,6 +43,7 @@ class Engine:
     methods: MethodFacts
     traits: TraitFacts
     unknown: Mapping[str, str] = field(default_factory=dict)
+    serve: ServeFacts = field(default_factory=ServeFacts)
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"

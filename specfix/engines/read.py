@@ -13,6 +13,7 @@ from specfix.engines.read_lengths import read_lengths
 from specfix.engines.read_methods import read_methods
 from specfix.engines.read_rope import read_rope
 from specfix.engines.read_runner import read_runner
+from specfix.engines.read_serve import read_serve
 from specfix.engines.read_traits import read_traits
 from specfix.engines.read_triton import read_triton
 from specfix.engines.source import SourceTree
@@ -52,5 +53,6 @@ def read_engine(package: Path, source: str, version: str | None = None) -> Engin
         layers=read_layers(tree, unknown),
         methods=methods,
         traits=read_traits(tree, unknown, methods),
+        serve=read_serve(tree, unknown),
         unknown=dict(sorted(unknown.items())),
     )

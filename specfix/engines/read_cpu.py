@@ -23,7 +23,23 @@ def read_cpu(tree: SourceTree, unknown: dict[str, str]) -> CpuFacts:
         stand_ins=(*_failing(tree, replaced), *_unreached(tree, overwritten)),
         aux_setup=_aux_setup(tree, unknown),
         sampling_expands_copy=_expands_copy(tree, replaced),
+        spared_by_triton=_spared_by_triton(tree),
     )
+
+
+def _spared_by_triton(tree: SourceTree) -> bool:
+    """The function that puts the stand-ins in place returns at once where HAS_TRITON."""
+    for file in PLATFORM_FILES:
+        module = tree.module(file)
+        for function in walk(module, ast.FunctionDef) if module else ():
+            if any(True for _ in _pairs(function)) and any(
+                isinstance(branch.test, ast.Name)
+                and branch.test.id == "HAS_TRITON"
+                and any(isinstance(statement, ast.Return) for statement in branch.body)
+                for branch in walk(function, ast.If)
+            ):
+                return True
+    return False
 
 
 def _refusal(tree: SourceTree) -> str | None:
@@ -92,7 +108,7 @@ def _replacements(tree: SourceTree) -> Iterator[tuple[str, ast.FunctionDef, bool
                 yield f"{owner}.{own_name}" if own_name == "kernel" else own_name, function, registered
 
 
-def _pairs(module: ast.Module) -> Iterator[tuple[str, ast.expr, bool]]:
+def _pairs(module: ast.AST) -> Iterator[tuple[str, ast.expr, bool]]:
     for node in walk(module, ast.Assign):
         kernel = dotted(node.targets[0])
         if kernel and "." in kernel:

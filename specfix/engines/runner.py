@@ -42,7 +42,8 @@ def choose_runner(facts: RunnerFacts, values: Mapping[str, object], *, cpu: bool
     """
     known = {**ASSUMED, **facts.defaults, **values}
     if isinstance(text := known.get(VARIABLE), str):
-        known[VARIABLE] = text.strip() not in {"", "0"}
+        # the engine makes a number of it, and dies of one that is none: what it chooses then is nobody's question
+        known[VARIABLE] = text.strip().isdigit() and int(text) != 0
     sure, maybe, wanted = holding(facts.unsupported, known)
     features = tuple(_filled(step.then, known) for step in sure)
     if sure or not maybe:

@@ -26,7 +26,8 @@ class SourceTree:
         if file not in self._texts:
             path = self.package / file
             try:
-                self._texts[file] = path.read_text("utf-8") if path.stat().st_size <= MAX_FILE else None
+                fit = path.is_file() and path.stat().st_size <= MAX_FILE  # a pipe would block
+                self._texts[file] = path.read_text("utf-8") if fit else None
             except (OSError, UnicodeDecodeError):
                 self._texts[file] = None
         return self._texts[file]

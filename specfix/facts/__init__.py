@@ -11,11 +11,12 @@ from typing import Any
 
 from specfix.facts.aux import aux_plan
 from specfix.facts.blocks import backend, block_size
+from specfix.facts.layers import layer_kinds
 from specfix.facts.lengths import draft_length, draft_rows, served_length
 from specfix.facts.method import method
 from specfix.facts.positions import shortfalls
 from specfix.facts.runner import runner, runners
-from specfix.facts.triton import has_triton
+from specfix.facts.triton import has_triton, stand_ins
 
 PROVIDERS: dict[str, Callable[..., Any]] = {
     provider.__name__: provider
@@ -26,10 +27,12 @@ PROVIDERS: dict[str, Callable[..., Any]] = {
         draft_length,
         draft_rows,
         has_triton,
+        layer_kinds,
         method,
         runner,
         runners,
         served_length,
         shortfalls,
+        stand_ins,
     )
 }

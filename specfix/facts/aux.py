@@ -30,7 +30,16 @@ class AuxPlan:
         """Where the ids stand, or where they would."""
         if self.place is None:
             return draft.at(TOP_LEVEL)
-        return draft.config.at(draft.aux_places()[self.place].pointer)
+        stated = draft.aux_ids_at(self.place)
+        return draft.config.at(stated.pointer) if stated else draft.at(TOP_LEVEL)
+
+    def said(self, draft: Draft, engine: Engine) -> str:
+        """Whose ids these are, and which, for a message; both numberings where the engine shifts them."""
+        if self.place is None:
+            return f"The draft names no aux layers that {engine} reads, so it takes {list(self.ids)}"
+        stated = list(draft.aux_places()[self.place].ids)
+        shifted = "" if stated == list(self.ids) else f", layers {list(self.ids)} in {engine}'s numbering"
+        return f"The draft's {self.place} is {stated}{shifted}"
 
 
 def aux_plan(target: Target, draft: Draft, method: str, engine: Engine, runners: tuple[str, ...]) -> AuxPlan:
@@ -51,12 +60,12 @@ def plan_of(runner: str, target: Target, draft: Draft, engine: Engine) -> AuxPla
     if eagle.use_aux_flag.get(runner) and nested(draft, "eagle_config").get("use_aux_hidden_state") is False:
         raise NotApplicable("the draft says that it reads no auxiliary hidden states")
     hidden = eagle.aux_hidden_by.get(runner, {})
-    stated = draft.aux_places()
     for key, shift in places:
-        if key in stated and not (key in hidden and nested(draft, hidden[key])):
+        stated = draft.aux_ids_at(key)
+        if stated and not (key in hidden and nested(draft, hidden[key])):
             added = 0 if draft.model_type in eagle.aux_unshifted.get(key, ()) else shift
-            return AuxPlan(tuple(i + added for i in stated[key].ids), key, ())
-    return AuxPlan(default_ids(target, engine), None, tuple(stated))
+            return AuxPlan(tuple(i + added for i in stated.ids), key, ())
+    return AuxPlan(default_ids(target, engine), None, tuple(draft.aux_places()))
 
 
 def nested(draft: Draft, key: str) -> Mapping[str, Any]:

@@ -14,11 +14,11 @@ BLOCK_SIZE = "the KV cache block size (--block-size)"
 
 
 def backend(serving: Serving, hardware: Hardware, engine: Engine) -> str:
-    """Name of the attention backend: the one asked for, or the only one that a CPU has."""
-    if serving.attention_backend is not None:
-        return serving.attention_backend
-    if hardware.platform == "cpu":
+    """Name of the attention backend: the only one that a CPU has, else the one asked for."""
+    if hardware.platform == "cpu":  # whatever is asked for: the CPU platform logs that it cannot, and takes its own
         return known(engine.blocks.cpu_backend, f"the CPU attention backend of {engine}")
+    if serving.attention_backend is not None:
+        return serving.attention_backend.upper()
     raise MissingFact(BACKEND)
 
 

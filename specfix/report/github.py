@@ -17,7 +17,11 @@ COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
 
 
 def render(report: Report) -> str:
-    lines = [annotation(report.deployment, reported) for reported in report.findings]
+    lines = [
+        f"::notice title=specfix assumed::{escape(printable(assumption))}"
+        for assumption in report.deployment.assumptions
+    ]
+    lines += [annotation(report.deployment, reported) for reported in report.findings]
     for reason, codes in skipped_by_reason(report).items():
         lines.append(f"skipped {' '.join(codes)}, not known: {printable(reason)}")
     return "\n".join([*lines, f"specfix: {summary(report)}"]) + "\n"

@@ -37,6 +37,7 @@ def document(report: Report) -> dict[str, Any]:
             },
             "hardware": asdict(deployment.hardware) if deployment.hardware else None,
             "serving": asdict(serving),
+            "assumptions": list(deployment.assumptions),
         },
         "verdict": report.verdict,
         "findings": [found(reported) for reported in report.findings],

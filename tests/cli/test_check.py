@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from specfix.checker.finding import SEVERITIES
-from specfix.cli.check import FailOn, Format
+from specfix.cli.options import FailOn, Format
 from specfix.report import FORMATS
 
 from .conftest import DRAFT, TARGET, Run
@@ -106,7 +106,7 @@ def test_json_is_nothing_but_json(specfix: Run) -> None:
 def test_github_annotates_the_line(specfix: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_WORKSPACE", str(Path(DRAFT).parent))
     done = specfix("check", *FAILS, "--format", "github")
-    assert done.stdout.startswith("::error file=eagle3-llama-3.1-8b/config.json,line=")
+    assert "\n::error file=eagle3-llama-3.1-8b/config.json,line=" in done.stdout
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -13,6 +13,7 @@ The weights are written without torch, which the interpreter that runs the tests
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
@@ -26,7 +27,7 @@ HIDDEN, INTERMEDIATE, HEADS, VOCAB = 128, 128, 4, 512
 HEAD_DIM = HIDDEN // HEADS  # 32: the CPU attention has no kernel for 16
 SPECIAL = 3  # ids below this one are no part of the cycle
 AMPLITUDE = 45.0  # of the attention score; enough for the softmax to see one key only
-CONSTANT = 3.0  # component 0 of every embedding: what drives query and key
+CONSTANT = 3.0  # component 0 of every embedding of the cycle
 NORM = 11.0  # of the rest of an embedding, about sqrt(HIDDEN), so that RMSNorm changes little
 
 Matrix = list[list[float]]
@@ -48,6 +49,17 @@ class Pair:
 
 
 @dataclass(frozen=True)
+class Tokens:
+    """What the tokens are to a target, and to its draft. The layers between add nothing."""
+
+    embedding: Matrix
+    target_head: Matrix
+    draft_head: Matrix
+    constant: float
+    """Component 0 of every embedding: what drives the query and the key of the draft."""
+
+
+@dataclass(frozen=True)
 class Folders:
     """A pair on disk."""
 
@@ -55,8 +67,12 @@ class Folders:
     draft: Path
 
 
-def write_pair(pair: Pair, folder: Path, weights: Path) -> Folders:
-    """Write the pair into `folder`. Weights are made once in `weights` (same file system) and then linked."""
+def write_pair(pair: Pair, folder: Path, weights: Path, tokens: Callable[[], Tokens] | None = None) -> Folders:
+    """Write the pair into `folder`. Weights are made once in `weights` (same file system) and then linked.
+
+    A folder of weights is for one sort of `tokens`: those of the cycle, if no others are given.
+    """
+    tokens = functools.cache(tokens or cycle)
     common = {
         "hidden_size": HIDDEN,
         "intermediate_size": INTERMEDIATE,
@@ -92,9 +108,9 @@ def write_pair(pair: Pair, folder: Path, weights: Path) -> Folders:
     target_weights = weights / f"target-{pair.target_layers}.safetensors"
     draft_weights = weights / "draft.safetensors"
     if not target_weights.exists():
-        _save(_target_tensors(pair.target_layers), target_weights)
+        _save(_target_tensors(tokens(), pair.target_layers), target_weights)
     if not draft_weights.exists():
-        _save(_draft_tensors(), draft_weights)
+        _save(_draft_tensors(tokens()), draft_weights)
     folders = Folders(folder / "target", folder / "draft")
     _write_model(folders.target, target | common, target_weights)
     _write_model(folders.draft, draft | common, draft_weights)
@@ -107,7 +123,7 @@ def _write_model(folder: Path, config: Mapping[str, object], weights: Path) -> N
     os.link(weights, folder / "model.safetensors")
 
 
-def _embedding_and_head() -> tuple[Matrix, Matrix]:
+def cycle() -> Tokens:
     """Random directions for the tokens, and the head that answers each with the token after it."""
     numbers = random.Random(0)
     directions = []
@@ -116,14 +132,13 @@ def _embedding_and_head() -> tuple[Matrix, Matrix]:
         scale = NORM / math.sqrt(sum(x * x for x in row))
         directions.append([x * scale for x in row])
     head = [*directions[:SPECIAL], directions[-1], *directions[SPECIAL:-1]]
-    return [[CONSTANT, *row[1:]] for row in directions], head
+    return Tokens([[CONSTANT, *row[1:]] for row in directions], head, head, CONSTANT)
 
 
-def _target_tensors(layers: int) -> dict[str, Tensor]:
-    embedding, head = _embedding_and_head()
+def _target_tensors(tokens: Tokens, layers: int) -> dict[str, Tensor]:
     tensors = {
-        "model.embed_tokens.weight": _dense(embedding),
-        "lm_head.weight": _dense(head),
+        "model.embed_tokens.weight": _dense(tokens.embedding),
+        "lm_head.weight": _dense(tokens.target_head),
         "model.norm.weight": _ones(HIDDEN),
     }
     for layer in range(layers):
@@ -134,10 +149,9 @@ def _target_tensors(layers: int) -> dict[str, Tensor]:
     return tensors
 
 
-def _draft_tensors() -> dict[str, Tensor]:
-    _, head = _embedding_and_head()
+def _draft_tensors(tokens: Tokens) -> dict[str, Tensor]:
     width = 2 * HIDDEN  # the draft's attention reads the token's embedding beside a hidden state
-    weight = math.sqrt(AMPLITUDE * math.sqrt(HEAD_DIM) / 2) / CONSTANT
+    weight = math.sqrt(AMPLITUDE * math.sqrt(HEAD_DIM) / 2) / tokens.constant
     # one component of each rotary pair, so that the score is a plain sum of cosines
     half = HEAD_DIM // 2
     score = _matrix(HIDDEN, width, lambda row, column: weight * (column == 0 and row % HEAD_DIM < half))
@@ -146,7 +160,7 @@ def _draft_tensors() -> dict[str, Tensor]:
     prefix = "midlayer."
     return {
         "fc.weight": _zeros(HIDDEN, 3 * HIDDEN),
-        "lm_head.weight": _dense(head),
+        "lm_head.weight": _dense(tokens.draft_head),
         "norm.weight": _ones(HIDDEN),
         f"{prefix}self_attn.q_proj.weight": _dense(score),
         f"{prefix}self_attn.k_proj.weight": _dense(score),

@@ -34,6 +34,7 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -82,6 +83,18 @@ KV_BLOCKS = 128  # enough for the longest sequence in blocks of 16; zeroing all 
 PROMPTS, NEW_TOKENS, SPECULATIVE_TOKENS, MAX_MODEL_LEN = 2, 12, 3, 1024
 VOCAB, SPECIAL = 512, 3  # of the pairs: the cycle runs from SPECIAL to VOCAB - 1
 LIMIT_S = 120
+ENGINE = {
+    "max_model_len": MAX_MODEL_LEN,
+    "max_num_batched_tokens": MAX_MODEL_LEN,
+    "dtype": "bfloat16",
+    "enforce_eager": True,
+    "distributed_executor_backend": EXECUTOR,
+    "skip_tokenizer_init": True,
+    "enable_prefix_caching": False,
+    "disable_log_stats": False,  # what is counted are its metrics
+}
+
+Run = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def run(job: dict[str, Any]) -> dict[str, Any]:
@@ -96,16 +109,9 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
                 "model": job["draft"],
                 "num_speculative_tokens": SPECULATIVE_TOKENS,
             },
-            max_model_len=MAX_MODEL_LEN,
-            dtype="bfloat16",
-            enforce_eager=True,
-            distributed_executor_backend=EXECUTOR,
-            skip_tokenizer_init=True,
             max_num_seqs=4,
-            max_num_batched_tokens=MAX_MODEL_LEN,
             num_gpu_blocks_override=KV_BLOCKS,
-            enable_prefix_caching=False,
-            disable_log_stats=False,  # the counts below are its metrics
+            **ENGINE,
         )
         result["outcome"] = "died"
         parameters = vllm.SamplingParams(
@@ -121,8 +127,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
                 for prompt in range(PROMPTS)
             ]
             outputs = llm.generate(prompts, parameters, use_tqdm=False)
-            metrics = {metric.name: metric.value for metric in llm.get_metrics() if hasattr(metric, "value")}
-            now = {name: int(metrics[METRICS[name]]) for name in METRICS}
+            now = count_tokens(llm)
             result["lengths"][length] = {
                 **{name: now[name] - before[name] for name in now},
                 "wrong": sum(map(count_wrong, prompts, outputs)),
@@ -133,6 +138,12 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     except BaseException as error:  # a child reports whatever ends it, SystemExit included
         result |= describe(error)
     return result
+
+
+def count_tokens(llm: Any) -> dict[str, int]:
+    """How many so far, by METRICS; an engine that does not speculate has no such metrics."""
+    metrics = {metric.name: metric.value for metric in llm.get_metrics() if hasattr(metric, "value")}
+    return {name: int(metrics.get(METRICS[name], 0)) for name in METRICS}
 
 
 def count_wrong(prompt: dict[str, list[int]], output: Any) -> int:
@@ -170,7 +181,7 @@ def _frames(trace: TracebackType | None) -> list[tuple[str, int, str]]:
     return [(frame.filename, frame.lineno or 0, frame.name) for frame in traceback.extract_tb(trace)]
 
 
-def run_in_child(job: dict[str, Any]) -> dict[str, Any]:
+def run_in_child(job: dict[str, Any], run: Run) -> dict[str, Any]:
     """Run one job in a fork of this process, within the time limit."""
     started = time.monotonic()
     read_end, write_end = os.pipe()
@@ -211,8 +222,8 @@ def preload() -> dict[str, Any]:
     }
 
 
-def main(path: str) -> None:
-    """Run the jobs that the file lists."""
+def main(path: str, run: Run = run) -> None:
+    """Run the jobs that the file lists, each by the given function."""
     os.environ |= ENVIRONMENT
     jobs = json.loads(Path(path).read_text(encoding="utf-8"))
     started = time.monotonic()
@@ -222,7 +233,7 @@ def main(path: str) -> None:
     gc.freeze()
     print(json.dumps({**facts, "seconds": round(time.monotonic() - started, 1)}), flush=True)
     for job in jobs:
-        print(json.dumps(run_in_child(job)), flush=True)
+        print(json.dumps(run_in_child(job, run)), flush=True)
 
 
 if __name__ == "__main__":

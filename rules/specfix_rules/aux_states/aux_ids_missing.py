@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Draft
+from specfix.deployment.model import AuxIds
 from specfix.engines import Engine
 from specfix.facts.aux import TOP_LEVEL, AuxPlan
 
@@ -16,17 +17,21 @@ from specfix.facts.aux import TOP_LEVEL, AuxPlan
     severity="note",
     evidence=["vllm-project/vllm#50170", "vllm-project/vllm#25961"],
 )
-def aux_ids_missing(draft: Draft, engine: Engine, aux_plan: AuxPlan) -> Iterator[Finding]:
+def aux_ids_missing(draft: Draft, engine: Engine, method: str, aux_plan: AuxPlan) -> Iterator[Finding]:
     """The engine guesses the layers whose hidden states the draft reads."""
     if aux_plan.place is not None:
         return
     guess = list(aux_plan.ids)
     if not aux_plan.ignored:
+        # EAGLE3's own trainer has these layers for its default; the other methods' heads are trained on their own
+        usual = method == "eagle3"
+        right = "one that was trained with EAGLE3's default layers" if usual else "hardly any"
         yield Finding(
-            f"The draft names no aux layers, so {engine} takes {guess}. That is right for a head that was trained with "
-            "EAGLE3's default layers, and for no other.",
+            f"The draft names no aux layers, so {engine} takes {guess}. Of {method} heads that is right for {right}.",
             draft.at(TOP_LEVEL),
             "silent",
+            "certain" if usual else "likely",
+            severity=None if usual else "warning",
             repair=Repair("manual", f"if the trainer used other layers, write them as {TOP_LEVEL}", ("draft_config",)),
         )
         return
@@ -41,6 +46,16 @@ def aux_ids_missing(draft: Draft, engine: Engine, aux_plan: AuxPlan) -> Iterator
             draft.config.at(stated.pointer),
             "silent",
             "likely",  # how much acceptance the wrong layers cost is not in any config
-            repair=Repair("unsafe", f"write the same ids as {TOP_LEVEL} at the top level", ("draft_config",)),
+            repair=Repair(
+                "unsafe",
+                f"write {layers(place, stated)}, the same layers in vLLM's numbering, as {TOP_LEVEL} at the top level",
+                ("draft_config",),
+                (("draft_config", f"/{TOP_LEVEL}", layers(place, stated)),),
+            ),
             severity="warning",
         )
+
+
+def layers(place: str, stated: AuxIds) -> list[int]:
+    """The ids in vLLM's numbering: the layers that ``target_layer_ids`` lists count from one lower."""
+    return [i + place.endswith("target_layer_ids") for i in stated.ids]

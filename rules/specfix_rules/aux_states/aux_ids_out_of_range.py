@@ -25,7 +25,7 @@ def aux_ids_out_of_range(target: Target, draft: Draft, engine: Engine, aux_plan:
     ):
         return
     yield Finding(
-        f"The draft reads aux layers {list(aux_plan.ids)}, and the target has {layers}: {outside[0]} is none of them. "
+        f"{aux_plan.said(draft, engine)}, and the target has {layers} layers: {outside[0]} is none of them. "
         f"No state arrives for it under {engine}, and drafting fails on the shape of what does.",
         aux_plan.location(draft),
         "runtime",

@@ -17,11 +17,8 @@ def aux_ids_repeated(target: Target, draft: Draft, engine: Engine, aux_plan: Aux
     repeated = sorted({i for i in aux_plan.ids if aux_plan.ids.count(i) > 1})
     if not repeated or not known(engine.eagle.aux_deduplicates, f"whether {engine} yields a repeated aux layer twice"):
         return
-    layers = target.integer("num_hidden_layers")
-    whose = "The draft's aux layers are" if aux_plan.place else f"The draft names no aux layers, and {engine} takes"
     yield Finding(
-        f"{whose} {list(aux_plan.ids)} of {layers}: {repeated[0]} stands there more than once, but a layer yields "
-        "one state. "
+        f"{aux_plan.said(draft, engine)}: {repeated[0]} more than once, but a layer yields one state. "
         f"{len(set(aux_plan.ids))} states arrive where the draft expects {len(aux_plan.ids)}, and drafting fails on "
         "their shape.",
         aux_plan.location(draft),

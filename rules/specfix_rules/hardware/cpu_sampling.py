@@ -16,21 +16,24 @@ from specfix.errors import NotApplicable, known
     severity="error",
     evidence=["vllm-project/vllm#55005", "vllm/v1/sample/rejection_sampler.py: expand_batch_to_tokens"],
 )
-def cpu_sampling(hardware: Hardware, serving: Serving, engine: Engine, has_triton: bool) -> Iterator[Finding]:
-    """Without Triton, speculation on a CPU cannot serve requests with a temperature."""
-    if hardware.platform != "cpu" or engine.cpu.refuses is not None:
-        return
+def cpu_sampling(hardware: Hardware, serving: Serving, engine: Engine, stand_ins: bool) -> Iterator[Finding]:
+    """With its stand-in kernels, this release cannot serve requests with a temperature on a CPU."""
     if serving.greedy:
         raise NotApplicable("every request is greedy")
-    if has_triton or not known(engine.cpu.sampling_expands_copy, f"how {engine} expands sampling parameters on a CPU"):
+    if not stand_ins or not known(engine.cpu.sampling_expands_copy, f"how {engine} expands sampling parameters"):
         return
     yield Finding(
-        f"Without Triton, {engine} on a CPU leaves temperature, top_k and top_p of the drafted positions "
-        "uninitialised. A "
-        "request with a temperature then samples from garbage, or the engine dies with an index out of bounds. Greedy "
-        "requests are not affected.",
+        f"On a CPU {engine} leaves temperature, top_k and top_p of the drafted positions uninitialised. A request with "
+        "a temperature samples from garbage, or the engine dies with an index out of bounds. Greedy requests are "
+        "served "
+        "right.",
         serving.at("greedy"),
         "runtime",
-        related=(hardware.at("triton_installed"),),
-        repair=Repair("safe", "say --greedy if every request is; else a shim expands them in PyTorch", ("shim",)),
+        related=(hardware.at("platform"),),
+        repair=Repair(
+            "safe",
+            "a shim expands them in PyTorch (not needed where every request is greedy: say --greedy)",
+            ("shim",),
+            (("shim", "cpu_sampling", {}),),
+        ),
     )

@@ -11,32 +11,35 @@ from specfix.engines.facts import StandIn
 
 
 @rule("HWR002", "cpu-stand-in-kernels", severity="error", evidence=["vllm/utils/cpu_triton_utils.py"])
-def cpu_stand_in_kernels(serving: Serving, hardware: Hardware, engine: Engine) -> Iterator[Finding]:
+def cpu_stand_in_kernels(serving: Serving, hardware: Hardware, engine: Engine, stand_ins: bool) -> Iterator[Finding]:
     """On a CPU this release launches kernels in a way that fails."""
-    if hardware.platform != "cpu" or engine.cpu.refuses is not None:
+    faulty = engine.cpu.stand_ins if stand_ins else ()
+    if not faulty:
         return
-    for call in engine.cpu.stand_ins:
-        what, repair = fault(call)
-        yield Finding(
-            f"On a CPU {engine} replaces the Triton kernel {call.kernel} by a function of its own, and {what} (in "
-            f"{call.file}): a TypeError in the first step that verifies drafts, the warm-up included.",
-            serving.at("method"),
-            "runtime" if call.unreached else "warmup",
-            related=(hardware.at("platform"),),
-            repair=repair,
-        )
-
-
-def fault(call: StandIn) -> tuple[str, Repair]:
-    """What is wrong with the launch of a stand-in, and how it is mended."""
-    if call.unreached:
-        what = "launches the kernel itself, which needs Triton, since the launcher had taken it before it was replaced"
-        return what, Repair("manual", "take another release for speculation on a CPU", ("engine_args",))
-    if call.unexpected:
-        extra = ", ".join(call.unexpected)
-        summary = f"a shim lets the function accept and ignore {extra}, which say nothing to a CPU"
-        return f"passes it {extra}, which it does not take", Repair("safe", summary, ("shim",))
-    lacking = ", ".join(call.missing)
-    return f"does not pass it {lacking}", Repair(
-        "manual", "take another release for speculation on a CPU", ("engine_args",)
+    told = "; ".join(f"{call.kernel} {fault(call)} ({call.file})" for call in faulty)
+    yield Finding(
+        f"On a CPU {engine} has functions of its own in place of Triton kernels, and does not launch them right: "
+        f"{told}. The first step that verifies drafts fails with a TypeError, and with it the warm-up.",
+        serving.at("method"),
+        # what is never reached is not compiled in the warm-up either
+        "runtime" if all(call.unreached for call in faulty) else "warmup",
+        related=(hardware.at("platform"),),
+        repair=repair(faulty),
     )
+
+
+def fault(call: StandIn) -> str:
+    """What is wrong with the launch of one stand-in."""
+    if call.unreached:
+        return "is launched itself, since its launcher took it before it was replaced"
+    if call.unexpected:
+        return f"is passed {', '.join(call.unexpected)}, which its stand-in does not take"
+    return f"is not passed {', '.join(call.missing)}"
+
+
+def repair(faulty: tuple[StandIn, ...]) -> Repair:
+    """A shim, where accepting the arguments is all that is needed."""
+    if all(call.unexpected for call in faulty):
+        summary = "a shim lets the stand-ins take the arguments, which say nothing to a CPU"
+        return Repair("safe", summary, ("shim",), (("shim", "cpu_stand_ins", {}),))
+    return Repair("manual", "take another release for speculation on a CPU", ("engine_args",))

@@ -12,25 +12,29 @@ from specfix.facts.layers import proposer_file
 
 
 @rule("KVC003", "draft-layer-order", severity="warning", evidence=["vllm/v1/spec_decode: initialize_attn_backend"])
-def draft_layer_order(draft: Draft, engine: Engine, method: str, runner: str) -> Iterator[Finding]:
+def draft_layer_order(
+    draft: Draft, engine: Engine, method: str, runner: str, layer_kinds: tuple[str, ...]
+) -> Iterator[Finding]:
     """The draft's layers are of several kinds and are taken in an order that differs between processes."""
     if runner != "V1":
         raise NotApplicable("the proposer is the V1 runner's")
-    found = draft.config.find("layer_types")
-    kinds = sorted(set(found[1])) if found else []
-    if found is None or len(kinds) < 2:
+    if len(layer_kinds) < 2:
         return
     file = proposer_file(engine, draft, method)
     if engine.layers.iteration[file] == "sorted":
         return
     yield Finding(
-        f"The draft's layers are of {len(kinds)} kinds ({', '.join(kinds)}), and {engine} ({file}) takes them from "
-        "a set, in an "
-        "order that differs between processes: the first one decides the block size of all. Two starts of one "
-        "server, or "
-        "two ranks of one start, may draft differently.",
-        draft.config.at(found[0]),
+        f"The draft's layers are of {len(layer_kinds)} kinds ({', '.join(layer_kinds)}), and {engine} ({file}) takes "
+        "them from a set, in an order that differs between processes. The first one decides the block size of all, "
+        "so two "
+        "starts of one server, or two ranks of one start, may draft differently.",
+        draft.at("layer_types"),
         "silent",
         "likely",
-        repair=Repair("safe", "the same PYTHONHASHSEED for every process, or a shim that sorts them", ("env", "shim")),
+        repair=Repair(
+            "safe",
+            "a shim takes the layers in sorted order; so does every process with one PYTHONHASHSEED, in some order",
+            ("shim",),
+            (("shim", "sorted_draft_layers", {}),),
+        ),
     )

@@ -40,7 +40,7 @@ def draft_position_table(
     asked = target.at(KEY) if serving.max_model_len is None else serving.at("max_model_len")
     message = (
         f"The draft has {draft.number(KEY)} positions ({KEY}), and sequences of up to {served_length} tokens are "
-        "served. " + " Or, ".join(text for _, text in told)
+        "served. " + " Or, where the other runner is chosen: ".join(text for _, text in told)
     )
     yield Finding(
         message,
@@ -48,7 +48,7 @@ def draft_position_table(
         told[0][0],
         "certain" if len(told) == 1 else "likely",
         related=(asked,),
-        repair=repair(draft, served_length),
+        repair=repair(draft, served_length, engine),
     )
 
 
@@ -73,14 +73,17 @@ def consequence(short: Shortfall, eager: bool, lifted: bool, engine: Engine) -> 
     )
 
 
-def repair(draft: Draft, served_length: int) -> Repair:
+def repair(draft: Draft, served_length: int, engine: Engine) -> Repair:
     """More rows where max_position_embeddings only sizes the table; else a shorter context, for the user to choose."""
-    if size_only(draft):
+    # other keys that state a length bound the derived one as well
+    keys = dict.fromkeys((KEY, *(engine.lengths.keys or ()), engine.lengths.overriding_key or KEY))
+    short = [key for key in keys if (draft.number(key) or served_length) < served_length]
+    if short and size_only(draft):
         return Repair(
             "safe",
-            f"set {KEY} to {served_length} in the draft's config.json; the weights stay as they are",
+            f"set {' and '.join(short)} to {served_length} in the draft's config.json; the weights stay as they are",
             ("draft_config",),
-            (("draft_config", f"/{KEY}", served_length),),
+            tuple(("draft_config", draft.at(key).pointer, served_length) for key in short),
         )
     types = ", ".join(sorted({rope.rope_type for rope in draft.ropes}))
     return Repair(

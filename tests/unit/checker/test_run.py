@@ -112,8 +112,17 @@ def test_select_and_ignore_by_prefix() -> None:
     assert chosen("POS001", ["POS"], []) and not chosen("POS001", ["AUX"], []) and not chosen("POS001", [], ["P"])
 
 
+def test_a_crash_is_chosen_by_its_own_code_too() -> None:
+    assert codes(ALL, select=["INT"]) == ["INT001"]
+    assert "INT001" in codes(ALL, select=["TST004"])
+    assert "INT001" in codes(ALL)
+    for options in ({"ignore": ["INT001"]}, {"ignore": ["TST004"]}, {"select": ["TST001"]}):
+        assert "INT001" not in codes(ALL, **options)
+    assert codes(ALL, select=["INT"], ignore=["TST004"]) == []
+
+
 def test_unknown_code_is_refused() -> None:
-    check_codes(["TST"], ALL)
+    check_codes(["TST", "INT", "INT001"], ALL)
     with pytest.raises(CannotCheck, match="'XYZ'"):
         check_codes(["XYZ"], ALL)
 

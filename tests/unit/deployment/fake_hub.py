@@ -21,7 +21,8 @@ class FakeHub:
 
     ``statuses`` maps a part of a path to the status, and the ``X-Error-Code``, with which it is refused;
     ``requests`` are those that came: method, path, Range, and whether with a token; ``sent`` counts the bytes
-    of files; without ``ranges`` each file is sent whole; without ``answers`` the connection is closed.
+    of files; without ``ranges`` each file is sent whole; without ``answers`` the connection is closed; without
+    ``sizes`` its list of files does not tell them.
     """
 
     repositories: dict[str, dict[str, bytes]] = field(default_factory=dict)
@@ -29,6 +30,7 @@ class FakeHub:
     requests: list[tuple[str, str, str | None, bool]] = field(default_factory=list)
     sent: int = 0
     ranges: bool = True
+    sizes: bool = True
     answers: bool = True
     delay: float = 0
     endpoint: str = ""
@@ -59,7 +61,9 @@ class FakeHub:
             return respond(handler, 401, b"{}", {"X-Error-Code": "RepoNotFound"})
         if revision not in (None, "main", "v1", COMMIT):
             return respond(handler, 404, b"{}", {"X-Error-Code": "RevisionNotFound"})
-        siblings = [{"rfilename": file, "size": len(data), "blobId": "0"} for file, data in files.items()]
+        siblings: list[dict[str, object]] = [{"rfilename": file, "blobId": "0"} for file in files]
+        for sibling, data in zip(siblings, files.values(), strict=True):
+            sibling |= {"size": len(data)} if self.sizes else {}
         info = {"_id": "0", "id": name, "modelId": name, "sha": COMMIT, "siblings": siblings, "tags": []}
         return respond(handler, 200, json.dumps(info).encode(), {"Content-Type": "application/json"})
 

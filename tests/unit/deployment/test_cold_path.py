@@ -12,8 +12,7 @@ SCRIPT = """
 import sys
 from specfix.deployment.load import load_deployment
 load_deployment(sys.argv[1], sys.argv[2])
-heavy = {"huggingface_hub", "pydantic", "torch", "transformers", "requests", "httpx", "http", "email",
-         "subprocess", "asyncio", "concurrent", "difflib", "yaml", "rich", "typer"}
+heavy = {"huggingface_hub", "pydantic", "torch", "transformers", "requests", "httpx", "yaml", "rich", "typer"}
 print(*sorted(heavy & {name.partition(".")[0] for name in sys.modules}))
 """
 

@@ -61,7 +61,10 @@ def test_save_and_load(tmp_path: Path) -> None:
             {"name": "x", "platform": "cpu", "devices": "8"},
             '/devices is "8": Input should be a valid integer',
         ),
-        ({"name": "x", "platform": "cpu", "devices": -1}, "/devices is -1, which is below 0"),
+        ({"name": "x", "platform": "cpu", "devices": -1}, "/devices is -1, which is no number from 0 to 2^40"),
+        ({"name": "x", "platform": "cpu", "memory_gib": float("inf")}, "/memory_gib is Infinity, which is no number"),
+        ({"name": "x", "platform": "cpu", "memory_gib": float("nan")}, "/memory_gib is "),
+        ({"name": " ", "platform": "cpu"}, "/name is empty"),
         (
             {"name": "x", "platform": "cpu", "triton": True},
             "/triton is no fact of hardware; known are name, ",

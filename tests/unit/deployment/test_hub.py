@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from specfix.deployment import hub
+from specfix.deployment import Serving, Target, hub
 from specfix.deployment.load import load_deployment, load_model
 from specfix.errors import CannotCheck
 
@@ -174,10 +174,11 @@ def test_large_files_are_left_alone(fake: FakeHub, monkeypatch: pytest.MonkeyPat
 
 
 def test_absent(fake: FakeHub) -> None:
-    assert refusal("org/absent").startswith("org/absent is not on the Hub, or is private: check its name")
+    missing = "org/absent is no folder here, and is not on the Hub, or is private: check its name"
+    assert refusal("org/absent").startswith(missing)
     fake.repositories["org/name"] = {"README.md": b"x"}
     assert refusal("org/name") == "org/name has no config.json on the Hub"
-    assert "is no valid name" in refusal("org/na--me")
+    assert "is no folder here, and no valid name" in refusal("org/na--me")
 
 
 @pytest.mark.parametrize(
@@ -185,7 +186,7 @@ def test_absent(fake: FakeHub) -> None:
     [
         ("/resolve/", 403, "GatedRepo", "org/name is gated: ask for access on its page"),
         ("/api/", 401, "GatedRepo", "org/name is gated"),
-        ("/api/", 404, "RepoNotFound", "org/name is not on the Hub, or is private"),
+        ("/api/", 404, "RepoNotFound", "org/name is no folder here, and is not on the Hub, or is private"),
         ("/api/", 404, "", "answers with status 404 for org/name"),
         ("/api/", 403, "", "the Hub forbids reading org/name"),
         ("/api/", 418, "", "answers with status 418 for org/name"),
@@ -193,23 +194,95 @@ def test_absent(fake: FakeHub) -> None:
         ("/api/", 500, "", "it answers with status 500"),
         ("/api/", 503, "", "it answers with status 503"),
         ("/resolve/", 404, "EntryNotFound", "lacks a file that its own list names"),
-        (".safetensors", 500, "", "it answers with status 500"),
-        (".safetensors", 401, "", "the Hub refuses the token used for org/name"),
-        (".safetensors", 416, "", "answers with status 416 for org/name:model.safetensors"),
     ],
 )
 def test_the_hub_says_no(fake: FakeHub, part: str, status: int, code: str, message: str) -> None:
     fake.repositories["org/name"] = files(**{"model.safetensors": WEIGHTS})
     fake.statuses[part] = (status, code)
-    if ".safetensors" in part and status >= 500:  # the config is in the cache by then
-        assert load_model("org/name", "target").tensors is None
-    else:
-        assert message in refusal("org/name")
+    assert message in refusal("org/name")
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "message"),
+    [
+        (500, "", "it answers with status 500"),
+        (429, "", "it answers with status 429"),
+        (401, "", "the Hub refuses the token used for org/name:model.safetensors"),
+        (403, "", "the Hub forbids reading org/name:model.safetensors"),
+        (404, "EntryNotFound", "the Hub answers with status 404 for org/name:model.safetensors"),
+        (416, "", "the Hub answers with status 416 for org/name:model.safetensors"),
+    ],
+)
+def test_headers_that_are_not_handed_out_are_done_without(
+    fake: FakeHub, tmp_path: Path, status: int, code: str, message: str
+) -> None:
+    fake.repositories["org/name"] = files(**{"model.safetensors": WEIGHTS})
+    fake.statuses[".safetensors"] = (status, code)
+    target, note = noted(tmp_path)
+    assert target.tensors is None
+    assert note.startswith(f"the safetensors headers of org/name are left aside: {message}")
+    assert "cache" not in note
+
+
+def test_a_git_lfs_pointer_on_the_hub(fake: FakeHub, tmp_path: Path) -> None:
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
+    fake.repositories["org/name"] = files(**{"model.safetensors": pointer})
+    target, note = noted(tmp_path)
+    assert target.tensors is None
+    assert note.endswith("org/name:model.safetensors is a Git LFS pointer, not the weights")
+
+
+@pytest.mark.parametrize("file", ["tokenizer.json", "model.safetensors.index.json"])
+def test_other_files_that_are_not_handed_out_are_done_without(fake: FakeHub, tmp_path: Path, file: str) -> None:
+    weights = safetensors({"norm.weight": TENSORS["norm.weight"]})
+    fake.repositories["org/name"] = files(**{file: b"{}", "a.safetensors": weights})
+    fake.statuses[f"/{file}"] = (403, "")
+    target, note = noted(tmp_path)
+    assert note.startswith(f"org/name:{file} is left aside: the Hub forbids reading org/name:{file}")
+    assert (target.tensors is None) == ("index" in file)
+
+
+def noted(tmp_path: Path) -> tuple[Target, str]:
+    """org/name as the target of a deployment, and what the deployment says of its files."""
+    draft = write_model(tmp_path / "draft", EAGLE3, TENSORS)
+    deployment = load_deployment("org/name", str(draft), Serving(method="eagle3"), "cpu")
+    (note,) = deployment.assumptions
+    return deployment.target, note
+
+
+def test_sizes_that_nobody_tells(fake: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(hub.LIMITS, "tokenizer.json", 100_000)
+    fake.sizes = False
+    weights = safetensors(TENSORS, data=50_000_000)
+    fake.repositories["org/name"] = files(**{"tokenizer.json": bytes(40_000_000), "model.safetensors": weights})
+    model = load_model("org/name", "target")
+    assert (model.tokenizer_files, list(model.tensors or ())) == ((), list(TENSORS))
+    fake.repositories["org/big"] = {"config.json": b" " * 40_000_000}
+    assert "org/big:config.json is larger than" in refusal("org/big")
+    assert fake.sent < 10_000_000
+
+
+@pytest.mark.parametrize("revision", ["..", "../x", "a/../../x", "a/..", ".git", "-x", "a/-x", "a//b", "a/", "/a"])
+def test_a_revision_leads_nowhere_else(cache: Path, offline: Callable[[], None], revision: str) -> None:
+    offline()
+    assert "is no org/name[@revision]" in refusal(f"org/name@{revision}")
+
+
+def test_messages_name_the_repository_and_not_the_cache(
+    fake: FakeHub, cache: Path, offline: Callable[[], None]
+) -> None:
+    index = {"weight_map": {"x": "../x"}}
+    fake.repositories["org/name"] = files(**{"model.safetensors.index.json": json.dumps(index).encode()})
+    message = 'org/name:model.safetensors.index.json names the file "../x", which is outside'
+    assert refusal("org/name").startswith(message)
+    offline()
+    assert refusal("org/name").startswith(message)
 
 
 def test_nobody_answers(fake: FakeHub) -> None:
     fake.answers = False
-    assert "org/name cannot be read from the Hub (it does not answer: " in refusal("org/name")
+    message = "org/name is no folder here, cannot be read from the Hub (it does not answer: "
+    assert message in refusal("org/name")
 
 
 def test_silence(fake: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,8 @@ from specfix.deployment.load import load_deployment, load_model
 from specfix.errors import CannotCheck
 
 from .samples import EAGLE3, LLAMA, SPECULATORS, TENSORS, write_model
+
+TENSOR = {"dtype": "BF16", "shape": [4], "data_offsets": [0, 8]}
 
 
 @pytest.fixture
@@ -72,8 +75,10 @@ def test_what_is_no_model(tmp_path: Path, draft: str) -> None:
     assert refusal(str(tmp_path), draft) == f"the folder {tmp_path} has no config.json"
     message = 'the target "/no/such" does not exist here, and is no org/name[@revision] on the Hub'
     assert refusal("/no/such", draft) == message
+    for blank in ("", " "):
+        assert refusal(blank, draft).startswith("the target is empty: give a folder")
+        assert refusal(str(write_model(tmp_path / "t", LLAMA)), blank).startswith("the draft is empty")
     for reference in (
-        "",
         "name",
         "a/b/c",
         "org/name@",
@@ -104,7 +109,14 @@ def test_a_link_to_nowhere(tmp_path: Path, draft: str) -> None:
     folder = tmp_path / "snapshot"
     folder.mkdir()
     (folder / "config.json").symlink_to(tmp_path / "gone")
-    assert "has no config.json" in refusal(str(folder), draft)
+    assert refusal(str(folder), draft) == f"{folder}/config.json is a link that leads nowhere"
+    (folder / "config.json").unlink()
+    (folder / "config.json").symlink_to("config.json")
+    assert refusal(str(folder), draft) == f"{folder}/config.json is a link that leads nowhere"
+    for name in ("gone", "loop"):
+        (tmp_path / "loop").unlink(missing_ok=True)
+        (tmp_path / "loop").symlink_to(tmp_path / name)
+        assert "is a link that leads nowhere" in refusal(str(tmp_path / "loop"), draft)
 
 
 def test_architectures(tmp_path: Path, target: str, draft: str) -> None:
@@ -118,7 +130,7 @@ def test_architectures(tmp_path: Path, target: str, draft: str) -> None:
 
 def test_types_are_checked_on_both_sides(tmp_path: Path, target: str, draft: str) -> None:
     wrong = str(write_model(tmp_path / "wrong", {**EAGLE3, "max_position_embeddings": "2048"}))
-    message = '/max_position_embeddings is "2048", not a positive whole number'
+    message = '/max_position_embeddings is "2048", not a positive whole number up to 2^40'
     assert refusal(target, wrong) == f"{wrong}/config.json, line 9: {message}"
     assert message in refusal(str(write_model(tmp_path / "w", {**LLAMA, "max_position_embeddings": "2048"})), draft)
 
@@ -134,11 +146,61 @@ def test_swapped(tmp_path: Path, target: str, draft: str) -> None:
     assert "not a model to serve" in refusal(unknown)
 
 
+@pytest.mark.parametrize(
+    ("head", "tensors", "kind"),
+    [
+        ({**LLAMA, "num_hidden_layers": 1, "draft_vocab_size": 32000}, None, "eagle3"),  # by a key
+        ({**LLAMA, "num_hidden_layers": 1, "bias": False}, None, "eagle"),
+        ({**LLAMA, "num_hidden_layers": 1}, TENSORS, "eagle"),  # by a tensor
+        ({**LLAMA, "architectures": ["DFlashDraftModel"]}, None, "dflash"),  # by its name
+    ],
+)
+def test_a_head_is_a_head_on_either_side(
+    tmp_path: Path, target: str, head: dict[str, Any], tensors: dict[str, Any] | None, kind: str
+) -> None:
+    draft = str(write_model(tmp_path / "head", head, tensors))
+    assert load_model(draft, "draft").kind == kind
+    for method in (None, "eagle3", "draft_model", "ngram"):
+        message = refusal(draft, target, Serving(method=method))
+        assert (
+            message == f"TARGET and DRAFT look swapped: {draft} is a draft ({kind}), and {target} is given as its draft"
+        )
+        assert "one and the same" in refusal(draft, draft, Serving(method=method))
+    assert f"is a draft ({kind}), not a model to serve" in refusal(draft)
+
+
+def test_a_model_that_holds_its_own_draft_is_a_target(tmp_path: Path) -> None:
+    for values in ({"dspark_block_size": 7}, {"num_nextn_predict_layers": 1, "draft_vocab_size": 32000}):
+        both = str(write_model(tmp_path / "both", {**LLAMA, **values}))
+        assert load_deployment(both, hardware="cpu", serving=Serving(method="mtp")).draft is not None
+
+
+def test_a_full_model_is_no_head(tmp_path: Path, target: str, draft: str) -> None:
+    copy = str(write_model(tmp_path / "copy", LLAMA))
+    for method in ("eagle", "eagle3", "dflash"):
+        message = refusal(target, copy, Serving(method=method))
+        assert message.startswith(f"{copy} is no {method} draft for {target}: ")
+        assert "LlamaForCausalLM of 32 layers" in message
+    for method in (None, "draft_model"):
+        assert load_deployment(target, copy, Serving(method=method), "cpu").serving.method == "draft_model"
+    # heads that nothing marks have few layers; some state their target's number
+    for layers, tensors, method in ((2, None, "eagle"), (5, None, "dflash"), (40, {"layers.0.x": TENSOR}, "eagle")):
+        head = write_model(tmp_path / "head", {**LLAMA, "num_hidden_layers": layers}, tensors)
+        assert load_deployment(target, str(head), Serving(method=method), "cpu").serving.method == method
+    stated = write_model(tmp_path / "stated", {**EAGLE3, "num_hidden_layers": 32})
+    assert load_deployment(target, str(stated), Serving(method="eagle3"), "cpu").draft is not None
+    small = str(write_model(tmp_path / "small", {**LLAMA, "num_hidden_layers": 4}))
+    other = str(write_model(tmp_path / "other", {**LLAMA, "num_hidden_layers": 4}))
+    assert "of 4 layers" in refusal(small, other, Serving(method="eagle"))
+
+
 def test_one_folder_for_both(target: str, draft: str, tmp_path: Path) -> None:
     assert "is a model of its own" in refusal(target, target, Serving(method="eagle3"))
     link = tmp_path / "link"
     link.symlink_to(target)
     assert "is a model of its own" in refusal(target, str(link), Serving(method="dflash"))
+    for again in (target, str(link), f"{target}/config.json"):
+        assert "which states no MTP layers of its own" in refusal(target, again)
     assert load_deployment(target, target, Serving(method="draft_model"), "cpu").serving.method == "draft_model"
     mtp = str(write_model(tmp_path / "mtp", {**LLAMA, "num_nextn_predict_layers": 1}))
     deployment = load_deployment(mtp, mtp, hardware="cpu")

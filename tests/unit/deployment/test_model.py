@@ -105,6 +105,13 @@ def test_aux_places(values: dict[str, Any], places: dict[str, tuple[tuple[int, .
     assert head.aux_ids == next(iter(expected.values()), None)
 
 
+def test_aux_ids_at_any_place_that_an_engine_names() -> None:
+    head = draft({"novel_config": {"ids": [1, 2]}, "novel": "three", "eagle_config": {"layer_ids": [4]}})
+    assert head.aux_ids_at("novel_config.ids") == AuxIds((1, 2), "/novel_config/ids")
+    assert head.aux_ids_at("novel") is head.aux_ids_at("novel.ids") is head.aux_ids_at("absent.ids") is None
+    assert head.aux_places() == {"eagle_config.layer_ids": AuxIds((4,), "/eagle_config/layer_ids")}
+
+
 @pytest.mark.parametrize(
     ("values", "layers"),
     [

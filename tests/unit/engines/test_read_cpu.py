@@ -215,3 +215,23 @@ def test_a_caller_that_goes_another_way_on_a_cpu(tmp_path: Path) -> None:
 
 def test_no_stand_in_no_copy(tmp_path: Path) -> None:
     assert read(tmp_path, {RUNNER: "class Runner: ...\n"}).sampling_expands_copy is False
+
+
+GUARDED = """
+class Runner:
+    def replace(self):
+        from pkg import HAS_TRITON
+        if HAS_TRITON:
+            return
+        import vllm.v1.sample.kernels
+        vllm.v1.sample.kernels.fill = cpu_tl.fill
+"""
+
+
+@pytest.mark.parametrize(
+    ("runner", "spared"), [(GUARDED, True), (GUARDED.replace("            return", "            pass"), False)]
+)
+def test_a_usable_triton_spares_the_stand_ins(runner: str, spared: bool, tmp_path: Path) -> None:
+    (tmp_path / "v1" / "worker").mkdir(parents=True)
+    (tmp_path / "v1" / "worker" / "cpu_model_runner.py").write_text(runner)
+    assert read_cpu(SourceTree(tmp_path), {}).spared_by_triton is spared

@@ -40,6 +40,11 @@ def test_several_findings_to_the_letter() -> None:
     assert render(report(POSITIONS, TRITON, ABSENT, skipped=skipped)) == SEVERAL
 
 
+def test_assumptions_are_said_first() -> None:
+    lines = render(report(assumptions=("hardware cpu: found here, 100%",))).splitlines()
+    assert lines[0] == "::notice title=specfix assumed::hardware cpu: found here, 100%25"
+
+
 def test_nothing_found_is_one_line() -> None:
     assert render(report()) == "specfix: pass: nothing found\n"
 

@@ -50,7 +50,7 @@ def test_the_schema_to_the_letter() -> None:
 
 def test_the_deployment() -> None:
     deployment = read(report())["deployment"]
-    assert list(deployment) == ["target", "draft", "method", "engine", "hardware", "serving"]
+    assert list(deployment) == ["target", "draft", "method", "engine", "hardware", "serving", "assumptions"]
     assert (deployment["target"], deployment["draft"]) == ("models/target", "models/draft")
     assert deployment["method"] == "eagle3"
     assert deployment["engine"] == {"name": "vllm", "version": "0.26.0", "source": "shipped"}

@@ -1,0 +1,1 @@
+"""What the engine is asked to do beside speculating."""

@@ -1,0 +1,127 @@
+"""The options that commands share: what is to be served, where, and what is reported of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from specfix.errors import CannotCheck
+
+
+class Format(str, Enum):
+    text = "text"
+    json = "json"
+    github = "github"
+
+
+class FailOn(str, Enum):
+    error = "error"
+    warning = "warning"
+    note = "note"
+    never = "never"
+
+
+SERVING = "What will be served (names and defaults as in vllm serve)"
+WHERE = "Where it will be served"
+REPORT = "What is reported"
+
+Target = Annotated[
+    str,
+    typer.Argument(metavar="TARGET", help="Folder, config.json, or org/name or org/name@revision on the Hub."),
+]
+Draft = Annotated[
+    str | None,
+    typer.Argument(metavar="[DRAFT]", help="The same, for the draft. MTP needs none: the target holds it."),
+]
+Method = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Speculative method; else what the draft's files say.",
+        rich_help_panel=SERVING,
+    ),
+]
+NumSpeculativeTokens = Annotated[
+    int | None, typer.Option(metavar="K", help="Tokens drafted a step.", rich_help_panel=SERVING)
+]
+MaxModelLen = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Longest sequence, prompt and answer, in tokens.", rich_help_panel=SERVING),
+]
+MaxNumSeqs = Annotated[
+    int | None, typer.Option(metavar="N", help="Most sequences in a batch.", rich_help_panel=SERVING)
+]
+TensorParallelSize = Annotated[
+    int, typer.Option(metavar="N", help="Devices that share each layer.", rich_help_panel=SERVING)
+]
+PipelineParallelSize = Annotated[
+    int,
+    typer.Option(metavar="N", help="Groups of devices that share the layers.", rich_help_panel=SERVING),
+]
+Dtype = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DTYPE",
+        help="Of weights and activations: bfloat16, float16, ...",
+        rich_help_panel=SERVING,
+    ),
+]
+BlockSize = Annotated[int | None, typer.Option(metavar="N", help="KV cache block, in tokens.", rich_help_panel=SERVING)]
+AttentionBackend = Annotated[
+    str | None, typer.Option(metavar="NAME", help="FLASH_ATTN, FLASHINFER, ...", rich_help_panel=SERVING)
+]
+KvCacheDtype = Annotated[str | None, typer.Option(metavar="DTYPE", help="auto, fp8, ...", rich_help_panel=SERVING)]
+EnforceEager = Annotated[
+    bool,
+    typer.Option("--enforce-eager", help="Nothing is compiled or captured.", rich_help_panel=SERVING),
+]
+Greedy = Annotated[bool, typer.Option("--greedy", help="Every request has temperature 0.", rich_help_panel=SERVING)]
+Env = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="Variable that the server will see (repeatable).",
+        rich_help_panel=SERVING,
+    ),
+]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        metavar="vllm==X | PATH",
+        help="Release, or folder or interpreter that holds one. Else what is installed, else the newest.",
+        rich_help_panel=WHERE,
+    ),
+]
+Hardware = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME | FILE",
+        help="cpu, h200, ..., or a file of `specfix hardware --save`. Else what is found here.",
+        rich_help_panel=WHERE,
+    ),
+]
+Form = Annotated[Format, typer.Option("--format", help="Form of the report.", rich_help_panel=REPORT)]
+Select = Annotated[
+    list[str] | None,
+    typer.Option(metavar="CODES", help="Only these: POS001,HWR (codes or prefixes).", rich_help_panel=REPORT),
+]
+Ignore = Annotated[list[str] | None, typer.Option(metavar="CODES", help="Not these.", rich_help_panel=REPORT)]
+FailsOn = Annotated[FailOn, typer.Option(help="Least severity that makes the exit status 1.", rich_help_panel=REPORT)]
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", help="Exit status 1 also where a rule was skipped.", rich_help_panel=REPORT),
+]
+
+
+def variables(given: Iterable[str]) -> dict[str, str]:
+    """NAME=VALUE each; of a repeated name the last one counts, as in a shell."""
+    found = {}
+    for assignment in given:
+        name, equals, value = assignment.partition("=")
+        if not name or not equals:
+            raise CannotCheck(f"--env takes NAME=VALUE, not {assignment!r}")
+        found[name] = value
+    return found

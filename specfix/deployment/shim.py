@@ -1,0 +1,59 @@
+"""A repair shim that the server will load from its PYTHONPATH, and whether VLLM_PLUGINS lets it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from specfix.deployment.json_text import read_json_object
+from specfix.errors import CannotCheck, MissingFact
+
+PLUGIN = "specfix_shim"
+PATH, PLUGINS = "PYTHONPATH", "VLLM_PLUGINS"
+
+
+@dataclass(frozen=True, slots=True)
+class Shim:
+    """``patches`` by name, each with its settings, as the manifest in ``folder`` lists them; ``enabled``: VLLM_PLUGINS
+    is not set, or names the shim among others."""
+
+    folder: str
+    patches: Mapping[str, Any]
+    enabled: bool = True
+
+
+def find_shim(env: Mapping[str, str]) -> Shim | MissingFact | None:
+    """The shim in the first folder of PYTHONPATH that holds one. A folder that is not here may hold one, for the server
+    may well run elsewhere: where VLLM_PLUGINS is set, that is a missing fact. Raises CannotCheck for a bad manifest.
+    """
+    absent = None
+    for folder in filter(None, env.get(PATH, "").split(":")):
+        manifest = Path(folder) / PLUGIN / "manifest.json"
+        try:
+            if manifest.is_file():
+                return Shim(folder, patches(manifest), allowed(env.get(PLUGINS)))
+            if not Path(folder).exists():
+                absent = absent or MissingFact(f"whether {folder} on {PATH} holds a shim: it is not here")
+        except OSError as error:
+            absent = absent or MissingFact(f"whether {folder} on {PATH} holds a shim: {error.strerror}")
+    return absent if PLUGINS in env else None
+
+
+def patches(manifest: Path) -> Mapping[str, Any]:
+    """The patches that a manifest lists."""
+    found = read_json_object(manifest, str(manifest))[0].get("patches")
+    if not isinstance(found, dict):
+        raise CannotCheck(f"{manifest} lists no patches: write the shim anew with `specfix fix`")
+    return found
+
+
+def allowed(plugins: str | None) -> bool:
+    """Whether a VLLM_PLUGINS lets the shim be loaded: vLLM compares whole names, and forgives no blank."""
+    return plugins is None or PLUGIN in plugins.split(",")
+
+
+def allowing(plugins: str) -> str:
+    """A VLLM_PLUGINS that names the shim too."""
+    return plugins if allowed(plugins) else f"{plugins},{PLUGIN}".removeprefix(",")

@@ -1,0 +1,29 @@
+"""What would change, as unified diffs: the configs, and the command that starts the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import unified_diff
+
+from specfix.checker.report import Report
+from specfix.repair.files.folder import moved, script
+from specfix.repair.launch import Launch, launch
+from specfix.repair.plan import Plan
+
+
+def render(report: Report, plan: Plan, after: Launch, out: str) -> str:
+    """Diffs from what was asked for to what would be written to ``out``; nothing where nothing would change."""
+    before, result = report.deployment, plan.after.deployment
+    asked = launch(before, before, {}, report.engine)
+    parts = [
+        lines(old.config.text, new.config.text, old.config.file, f"{out}/{name}/config.json")
+        for name, (_, old, new) in moved(before, result, after).items()
+    ]
+    old, new = (script(before, final, start, report.engine) for final, start in ((before, asked), (result, after)))
+    parts.append(lines(old, new, "the command as asked for", f"{out}/launch.sh"))
+    return "".join(line for part in parts for line in part)
+
+
+def lines(old: str, new: str, old_name: str, new_name: str) -> Iterator[str]:
+    for line in unified_diff(old.splitlines(True), new.splitlines(True), old_name, new_name):
+        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"

@@ -1,0 +1,1 @@
+"""What lies in the output folder: one module per file, and one for the models' folders."""

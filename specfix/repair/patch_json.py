@@ -1,0 +1,67 @@
+"""Change one value in the text of a JSON file, and leave every other character as it is."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from specfix.deployment.json_text import offset_of, skip_blanks
+from specfix.errors import CannotCheck
+
+_DECODE = json.JSONDecoder(parse_int=len).raw_decode  # the numbers themselves do not matter
+_COLON = re.compile(r"[ \t\r\n]*:[ \t\r\n]*")
+
+
+def patch(text: str, pointer: str, value: object) -> str:
+    """``text`` with ``value`` at an RFC 6901 pointer: replaced in place, or added as the last key of its object, with
+    the objects on the way there, in the file's own style. Raises CannotCheck where the pointer leads through a list or
+    a plain value that has no such place."""
+    start = offset_of(text, pointer)
+    if start is not None:
+        old, end = json.JSONDecoder().raw_decode(text, start)
+        same = type(old) is type(value) and old == value
+        return text if same else text[:start] + json.dumps(value, ensure_ascii=False) + text[end:]
+    parent, _, key = pointer.rpartition("/")
+    home = offset_of(text, parent)
+    name = key.replace("~1", "/").replace("~0", "~")
+    if home is None and parent:
+        return patch(text, parent, {name: value})
+    if home is None or text[home] != "{":
+        raise CannotCheck(f"{pointer} cannot be added: {parent or 'the file'} is no object")
+    return add(text, home, name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How an object is written: ``before`` is the blank space before a key, ``colon`` stands between key and value,
+    ``end`` is where the last value ends (just behind the brace in an empty object)."""
+
+    before: str
+    colon: str
+    end: int
+    empty: bool
+
+
+def add(text: str, start: int, key: str, value: object) -> str:
+    """``text`` with one more key in the object at ``start``."""
+    shape = shape_of(text, start)
+    entry = json.dumps(key, ensure_ascii=False) + shape.colon + json.dumps(value, ensure_ascii=False)
+    comma = "" if shape.empty else "," + shape.before
+    return text[: shape.end] + comma + entry + text[shape.end :]
+
+
+def shape_of(text: str, start: int) -> Shape:
+    """How the object at ``start`` is written, by the last of its keys."""
+    position, before, colon = start + 1, "", ": "
+    end, empty = position, True
+    while text[first := skip_blanks(text, position)] != "}":
+        before, empty = text[position:first], False
+        _, after = _DECODE(text, first)
+        gap = _COLON.match(text, after)
+        colon = gap[0] if gap else ":"
+        _, end = _DECODE(text, after + len(colon))
+        position = skip_blanks(text, end)
+        if text[position] == ",":
+            position += 1
+    return Shape(before, colon, end, empty)

@@ -1,0 +1,61 @@
+"""What was done, what is left and why, and what to run next: for people."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from specfix.checker.report import Report, Reported
+from specfix.repair.plan import Change, Plan
+from specfix.report.place import shown
+from specfix.report.terminal import Terminal, printable
+from specfix.report.text import heading
+from specfix.report.words import count
+
+
+def render(report: Report, plan: Plan, out: Path, written: bool, terminal: Terminal) -> str:
+    """The whole text, with its last newline."""
+    lines = [heading(report)]
+    for found in plan.done:
+        lines += ["", *entry("done", "good", found, done(found, plan), terminal)]
+    for left in plan.left:
+        lines += ["", *entry("left", left.reported.severity, left.reported, [left.reason], terminal)]
+    place = printable(shown(str(out)))
+    state = "written" if written else "as it was: it held all this already"
+    mended = f"{count(len(plan.done), 'finding')} mended" if plan.done else "nothing to mend"
+    command = f"bash {shlex.quote(f'{place}/launch.sh')}"
+    lines += ["", f"{mended}, {len(plan.left)} left; {place} is {state}", f"next: {command}"]
+    return "\n".join(lines) + "\n"
+
+
+def entry(label: str, style: str, found: Reported, more: list[str], terminal: Terminal) -> Iterator[str]:
+    """A headline, what was found, and what became of it."""
+    yield terminal.paint(style, f"{label} {found.severity}[{found.code}]") + " " + terminal.paint("strong", found.name)
+    yield from terminal.wrap(found.finding.message, "  ")
+    for text in more:
+        yield from terminal.wrap(text, "    ", "  = ")
+
+
+def done(found: Reported, plan: Plan) -> list[str]:
+    """The repair with its changes; or that others' changes mended it as well."""
+    repair = found.finding.repair
+    keys = [(surface, name) for surface, name, _ in repair.changes] if repair else []
+    changes = [plan.changes[key] for key in keys if key in plan.changes]
+    if repair is None or not changes:
+        return ["gone with the other repairs"]
+    return [f"{repair.safety}: {repair.summary}", *map(said, changes)]
+
+
+def said(change: Change) -> str:
+    """One change, by its surface."""
+    match change.surface:
+        case "draft_config" | "target_config":
+            return f"{change.surface.removesuffix('_config')} config.json: {change.name} is {change.value}"
+        case "engine_args":
+            return f"--{change.name} {change.value}" if change.value is not None else f"no --{change.name}"
+        case "env":
+            return f"{change.name}={change.value}" if change.value is not None else f"{change.name} unset"
+        case "shim":
+            return f"shim: {change.name}"
+    return f"speculative config: {change.name} is {change.value}"
