@@ -15,13 +15,15 @@ A page holds pairs of fenced blocks, a case and what the rule says of it::
     ```
 
 ``base`` names a folder that holds a config.json; other keys replace the config's, ``absent`` drops keys, and
-``tensors`` writes a safetensors header. The second block lists the findings of the page's rule
-alone: code, severity, place; or ``skipped POS001``; or nothing, where the rule stays quiet.
+``tensors`` writes a safetensors header, of BF16 unless one is given as ``{dtype: U8, shape: [8, 24]}``. The second
+block lists the findings of the page's rule alone: code, severity, place; or ``skipped POS001``; or nothing, where the
+rule stays quiet.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,6 +42,11 @@ from specfix.facts import PROVIDERS
 from specfix.shim import SCHEMA, shim_files
 
 BLOCKS = re.compile(r"^```yaml case\n(.*?)^```\n+```text findings\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+# looser than the blocks themselves, so that a misspelt one is seen
+OPENINGS = {
+    name: re.compile(rf"^ *`{{3,}} *{name.replace(' ', ' +')}\b", re.M | re.I)
+    for name in ("yaml case", "text findings")
+}
 CASE_KEYS = {"engine", "hardware", "serve", "target", "draft", "shim"}
 
 
@@ -54,9 +61,13 @@ class Case:
 
 
 def cases(page: Path) -> list[Case]:
-    """The examples of ``page``, in order. Raises ValueError for a case with an unknown key."""
+    """The examples of ``page``, in order. Raises ValueError for a case with an unknown key, and for half an example."""
     text = page.read_text("utf-8")
     found = []
+    pairs = len(BLOCKS.findall(text))
+    for name, opening in OPENINGS.items():
+        if len(opening.findall(text)) != pairs:
+            raise ValueError(f"{page}: a block of {name} has no partner right after, or before, it")
     for match in BLOCKS.finditer(text):
         given = yaml.safe_load(match[1])
         if unknown := set(given) - CASE_KEYS:
@@ -140,14 +151,13 @@ def write_shim(folder: Path, patches: Mapping[str, Any]) -> Path:
     return folder
 
 
-def write_header(file: Path, tensors: Mapping[str, Sequence[int]]) -> None:
-    """A safetensors file that declares BF16 tensors of these shapes; its data part is a hole."""
+def write_header(file: Path, tensors: Mapping[str, Any]) -> None:
+    """A safetensors file that declares these tensors, each as its shape or with its type; its data part is a hole."""
     header, end = {}, 0
-    for name, shape in tensors.items():
-        size = 2
-        for length in shape:
-            size *= length
-        header[name] = {"dtype": "BF16", "shape": list(shape), "data_offsets": [end, end + size]}
+    for name, given in tensors.items():
+        described = given if isinstance(given, dict) else {"dtype": "BF16", "shape": list(given)}
+        size = 2 * math.prod(described["shape"])
+        header[name] = {**described, "data_offsets": [end, end + size]}
         end += size
     encoded = json.dumps(header).encode()
     with file.open("wb") as out:

@@ -11,9 +11,20 @@ from typing import Any
 
 import pytest
 
-from specfix.deployment.expected import INNER, KEYS, OBJECT
+from specfix.checker.registry import load_rules
+from specfix.checker.report import Report
+from specfix.checker.run import run
+from specfix.deployment import Deployment, Serving
+from specfix.deployment.config import Config
+from specfix.deployment.expected import INNER, KEYS, OBJECT, check_types
+from specfix.deployment.files import Files
 from specfix.deployment.kinds import MARKS
-from specfix.deployment.model import AUX_PLACES, MTP_KEYS
+from specfix.deployment.load import make_draft, make_target
+from specfix.deployment.model import AUX_PLACES, MTP_KEYS, Tensor
+from specfix.deployment.presets import PRESETS
+from specfix.engines.find import find_engine
+from specfix.errors import CannotCheck
+from specfix.facts import PROVIDERS
 
 ROOT = Path(__file__).parent.parent
 ENGINES = sorted((ROOT / "specfix" / "engines" / "data").glob("*.json"))
@@ -88,3 +99,48 @@ def typed(place: str) -> None:
     if block:
         assert KEYS.get(block) == OBJECT, f"{block} has no type"
     assert key in (INNER.get(block, {}) if block else KEYS), f"{place} has no type"
+
+
+GIVEN: dict[str, dict[str, Any]] = {
+    side: json.loads((ROOT / "examples" / folder / "config.json").read_text("utf-8"))
+    for side, folder in (("target", "llama-3.1-8b-instruct"), ("draft", "eagle3-llama-3.1-8b"))
+}
+RULES = load_rules()
+MACHINES = [(find_engine("vllm==0.26.0"), "h200"), (find_engine("vllm==0.32.0"), "cpu")]
+NUMBERS = (5, 0, -1, 1.5, 1e308, 10**39, True)
+JUNK: tuple[Any, ...] = (*NUMBERS, "x", "", [], [{}], [None], ["x"], [1.5], [[]], {}, {"x": {}})
+NESTED: dict[str, Any] = {**INNER, "rope_scaling": {**INNER["rope_scaling"], "x": ()}, "mtp_config": {"x": ()}}
+PLACES = [(key,) for key in KEYS] + [(block, key) for block, keys in NESTED.items() for key in keys]
+
+
+@pytest.mark.parametrize("place", PLACES, ids="/".join)
+def test_no_value_of_any_type_makes_a_rule_crash(place: tuple[str, ...]) -> None:
+    crashed = []
+    for value in JUNK:
+        for side in ("target", "draft"):
+            configs = dict(GIVEN)
+            *above, key = place
+            changed = {above[0]: {"rope_type": "linear", **{key: value}}} if above else {key: value}
+            configs[side] = {**configs[side], **changed}
+            try:
+                reports = reports_on(configs["target"], configs["draft"])
+            except CannotCheck:
+                continue
+            found = [one for report in reports for one in report.findings if one.code == "INT001"]
+            crashed += [(side, value, one.finding.message) for one in found]
+    assert crashed == []
+
+
+def reports_on(target: dict[str, Any], draft: dict[str, Any]) -> list[Report]:
+    """What is said of a pair of configs, each read as a file's would be."""
+    configs = [Config(values, f"{side}.json") for side, values in (("target", target), ("draft", draft))]
+    for config in configs:
+        check_types(config)
+    tensors = {"fc.weight": Tensor("BF16", (), "model.safetensors")}
+    served = make_target("target", Files(configs[0]))
+    head = make_draft("draft", Files(configs[1], tensors=tensors))
+    serving = Serving(method="eagle3", num_speculative_tokens=3)
+    return [
+        run(Deployment(served, head, serving, PRESETS[hardware]), engine, RULES, PROVIDERS)
+        for engine, hardware in MACHINES
+    ]

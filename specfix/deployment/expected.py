@@ -68,7 +68,6 @@ AUX_IDS = (
     "target_layer_ids",
     "dspark_target_layer_ids",
     "aux_hidden_state_layer_ids",
-    "layer_ids",
 )
 
 KEYS: dict[str, tuple[Test, str]] = {
@@ -147,7 +146,7 @@ ROPE_KEYS: dict[str, tuple[Test, str]] = {
 INNER: dict[str, dict[str, tuple[Test, str]]] = {
     "rope_scaling": ROPE_KEYS,
     "rope_parameters": ROPE_KEYS,
-    **dict.fromkeys(("eagle_config", "dflash_config"), dict.fromkeys(AUX_IDS, IDS)),
+    **dict.fromkeys(("eagle_config", "dflash_config"), dict.fromkeys((*AUX_IDS, "layer_ids"), IDS)),
     "mtp_config": {"num_nextn_predict_layers": COUNT},
 }
 

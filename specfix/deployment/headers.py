@@ -71,7 +71,8 @@ def unsafe(file: str) -> bool:
 
 
 def read_header(path: Path, name: str) -> dict[str, Tensor] | None:
-    """The tensors of one file, which messages call ``name``; None for a Git LFS pointer, which stands where weights were not fetched."""
+    """The tensors of one file, which messages call ``name``; None for a Git LFS pointer, which stands where weights
+    were not fetched."""
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size

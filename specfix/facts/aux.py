@@ -10,6 +10,7 @@ from typing import Any
 from specfix.deployment import Draft, Location, Target
 from specfix.engines import Engine
 from specfix.errors import MissingFact, NotApplicable, known
+from specfix.facts.architecture import architecture_of, first_known
 
 # methods whose draft reads auxiliary hidden states of the target
 AUX_METHODS = frozenset({"eagle3", "dflash", "dspark"})
@@ -37,7 +38,8 @@ class AuxPlan:
         """Whose ids these are, and which, for a message; both numberings where the engine shifts them."""
         if self.place is None:
             return f"The draft names no aux layers that {engine} reads, so it takes {list(self.ids)}"
-        stated = list(draft.aux_places()[self.place].ids)
+        found = draft.aux_ids_at(self.place)
+        stated = list(found.ids) if found else []
         shifted = "" if stated == list(self.ids) else f", layers {list(self.ids)} in {engine}'s numbering"
         return f"The draft's {self.place} is {stated}{shifted}"
 
@@ -78,7 +80,7 @@ def default_ids(target: Target, engine: Engine) -> tuple[int, ...]:
     """The ids that the release takes for this target where the draft names none."""
     what = f"the aux layers that {engine} takes by default"
     formulas = known(engine.eagle.default_aux, what)
-    own = next((formulas[name] for name in target.architectures if name in formulas), formulas.get(""))
+    own = formulas.get(architecture_of(target, engine), formulas.get(""))
     layers = target.integer("num_hidden_layers")
     return tuple(evaluate(term, layers) for term in known(own, what))
 
@@ -99,9 +101,10 @@ def evaluate(term: str, layers: int) -> int:
 
 def fc_states(draft: Draft, engine: Engine) -> int:
     """How many aux states the release builds an EAGLE3 draft's ``fc`` for."""
-    name = draft.architectures[0] if draft.architectures else "LlamaForCausalLM"
-    if not name.startswith("Eagle3") and not name.endswith("Eagle3"):
-        name = f"Eagle3{name}"  # vllm/transformers_utils/configs/eagle.py
+    stated = draft.architectures or ("LlamaForCausalLM",)
+    # vllm/transformers_utils/configs/eagle.py
+    names = [name if name.startswith("Eagle3") or name.endswith("Eagle3") else f"Eagle3{name}" for name in stated]
+    name = first_known(names, engine) or names[0]
     what = f"how many aux states {engine} builds {name} for"
     for source in known(engine.eagle.fc_states.get(name), what):
         if source.isdigit():

@@ -12,6 +12,7 @@ from specfix.deployment import Draft, Hardware, Serving, Target
 from specfix.engines import Engine
 from specfix.engines.runner import choose_runner
 from specfix.errors import MissingFact
+from specfix.facts.architecture import architecture_of
 
 VARIABLE = "VLLM_USE_V2_MODEL_RUNNER"
 
@@ -52,6 +53,7 @@ def engine_values(
 ) -> dict[str, Any]:
     """What the deployment says, by the names of the engine's source."""
     values: dict[str, Any] = {
+        "model_config.architecture": architecture_of(target, engine),
         "model_config.architectures": list(target.architectures),
         "model_config.hf_config.canvas_length": target.config.values.get("canvas_length"),
         "model_config.hf_config.quantization_config": target.config.values.get("quantization_config"),
@@ -81,8 +83,9 @@ def traits(target: Target, engine: Engine) -> dict[str, bool]:
         experts = target.config.find(*facts.expert_keys)
         # experts may also hide in per-block configs, so a model without these keys and with blocks is not decided
         if experts is not None or target.config.find("block_configs") is None:
-            found["is_moe"] = bool(experts and experts[1])
-    name = target.architectures[0]
+            count = experts[1] if experts else 0
+            found["is_moe"] = bool(count[0] if isinstance(count, list) and count else count)  # as ``get_num_experts``
+    name = architecture_of(target, engine)
     if name in engine.methods.architectures and name not in facts.unreadable:
         for trait, having in facts.having.items():
             found[trait] = name in having

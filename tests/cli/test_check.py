@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import subprocess
 import sys
 import time
@@ -63,11 +64,27 @@ def test_exit_status(specfix: Run, arguments: tuple[str, ...], status: int) -> N
         ((*PAIR, "--fail-on", "fatal"), "'fatal'"),
         ((*PAIR, "--env", "HF_HOME"), "--env takes NAME=VALUE, not 'HF_HOME'"),
         ((*PAIR, "--env", "=1"), "--env takes NAME=VALUE"),
+        ((*PAIR, "--env", "A B=c"), "--env: 'A B' is no name of a variable"),
+        ((*PAIR, "--env", "1A=c"), "--env: '1A'"),
+        ((*PAIR, "--dtype", "b f16"), "--dtype takes a name, not 'b f16'"),
+        ((*PAIR, "--dtype", ""), "--dtype takes a name"),
+        ((*PAIR, "--kv-cache-dtype", "fp8;x"), "--kv-cache-dtype takes a name"),
+        ((*PAIR, "--attention-backend", "-x"), "--attention-backend takes a name"),
+        ((*PAIR, "--max-model-len", str(2**40 + 1)), "--max-model-len must be at most 1099511627776"),
+        ((*PAIR, "--num-speculative-tokens", "9" * 99), "--num-speculative-tokens must be at most"),
+        ((*PAIR, "--select", ","), "no rule's code is in ','"),
+        ((*PAIR, "--select", ""), "no rule's code is in ''"),
         ((*PAIR, "--select", "XYZ"), "'XYZ'"),
         ((*PAIR, "--ignore", "POS001,XYZ9"), "'XYZ9'"),
         ((*PAIR, "--method", "eagle4"), "vllm 0.26.0 knows no method 'eagle4'; it knows "),
         ((TARGET, DRAFT, "--engine", "vllm==9.9.9"), "9.9.9"),
         ((TARGET, DRAFT, "--engine", "/nowhere"), "/nowhere"),
+        ((TARGET, DRAFT, "--engine", ""), "the engine is empty"),
+        (("", DRAFT, *PAIR[2:]), "the target is empty"),
+        ((TARGET, "", *PAIR[2:]), "the draft is empty"),
+        ((DRAFT, TARGET, *PAIR[2:]), f"{DRAFT} is a draft (eagle3), and {TARGET} is given as its draft"),
+        ((TARGET, TARGET, *PAIR[2:]), f"TARGET and DRAFT are both {TARGET}"),
+        ((DRAFT, DRAFT, *PAIR[2:]), f"{DRAFT} is a draft (eagle3): give its target first"),
         ((TARGET, DRAFT, "--hardware", "abacus"), "abacus"),
         (("/nowhere/model", DRAFT), "/nowhere/model"),
         (("bad\x1b[31m\nname", DRAFT), r"[31m\nname"),
@@ -78,6 +95,24 @@ def test_what_cannot_be_checked_is_one_line_on_stderr(specfix: Run, arguments: t
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("specfix: error: ") and done.stderr.count("\n") == 1
     assert named in done.stderr and "\x1b" not in done.stderr
+
+
+@pytest.mark.parametrize("code", ["INT", "int001"])
+def test_the_rule_engines_own_code_is_one_too(specfix: Run, code: str) -> None:
+    assert specfix("check", *PAIR, "--max-model-len", "8192", "--select", code).returncode == 0
+    assert specfix("check", *FAILS, "--ignore", code).returncode == 1
+
+
+@pytest.mark.parametrize("arguments", [("check", *FAILS), ("check", "/nowhere", DRAFT), ("--help",), ("rules",)])
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-", "2>&-"])
+def test_a_closed_output_is_no_traceback(arguments: tuple[str, ...], closed: str) -> None:
+    command = shlex.join([sys.executable, "-m", "specfix", *arguments])
+    done = subprocess.run(["sh", "-c", f"{command} {closed}"], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    if closed == ">&-":
+        assert done.stderr == "specfix: error: standard output is closed\n"
+    if closed.startswith(">&-") or "/nowhere" in arguments:
+        assert (done.returncode, done.stdout) == (2, "")
 
 
 def test_the_finding_is_shown_in_its_place(specfix: Run) -> None:

@@ -79,6 +79,13 @@ def test_hardware_that_cannot_be_saved(specfix: Run, tmp_path: Path) -> None:
     assert done.stderr.startswith("specfix: error: ") and done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("name", ["", ".", "/"])
+def test_a_name_that_is_no_files(specfix: Run, name: str) -> None:
+    done = specfix("hardware", "--save", name)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("specfix: error: ") and done.stderr.count("\n") == 1
+
+
 def test_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(**_: object) -> None:
         raise KeyboardInterrupt

@@ -3,8 +3,8 @@
     ENGINE_PYTHON run_random.py JOBS.json
 
 JOBS.json lists objects {"name", "target", "draft": folder or null, "speculative": {more of its config},
-"shim": folder or null, "ignore_temperature": bool, "batches": {batch: [{"prompt", "sampling"}, ...]}}. Prints JSON
-lines as run_pairs.py does; a job's is
+"shim": folder or null, "ignore_temperature": bool, "seed", "batches": {batch: [{"prompt", "sampling"}, ...]}}.
+Prints JSON lines as run_pairs.py does; a job's is
 
     {"name", "outcome", "batches": {batch: {"drafted", "accepted", "tokens": [the generated ids of a request, ...]}},
      "error", "message", "moment", "where", "seconds"}
@@ -21,8 +21,7 @@ from typing import Any
 run_pairs: Any = importlib.import_module("run_pairs")  # beside this file
 
 MAX_NUM_SEQS = 256
-KV_BLOCKS = 4096  # nothing is preempted
-SEED = 0
+KV_BLOCKS = 2048  # nothing is preempted
 
 
 def run(job: dict[str, Any]) -> dict[str, Any]:
@@ -43,7 +42,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
             speculative_config=speculative if job["draft"] else None,
             max_num_seqs=MAX_NUM_SEQS,
             num_gpu_blocks_override=KV_BLOCKS,
-            seed=SEED,
+            seed=job["seed"],
             **run_pairs.ENGINE,
         )
         if job["ignore_temperature"]:

@@ -92,7 +92,7 @@ def measure(cls: type) -> dict[str, Any]:
         block_size=MANAGER, num_kv_heads=1, head_size=32, dtype=torch.bfloat16
     )
     table = block_table()
-    proposer: Any = cls.__new__(cls)
+    proposer: Any = object.__new__(cls)
     proposer.vllm_config = SimpleNamespace(
         compilation_config=SimpleNamespace(static_forward_context=layers()),
         model_config=SimpleNamespace(max_model_len=64),

@@ -1,11 +1,11 @@
-"""What an engine samples with speculation, once it is repaired, is what it samples without.
+"""What a repaired engine samples with speculation is what it samples without.
 
     pytest -m engine -s tests/engine/test_distribution.py          every release; with -k 0.26.0 one of them
 
-The target is a Markov chain (random_pair.py), so what follows a token is a draw from a distribution that depends on
-that token's class alone and is known exactly. Chi-square holds the draws of each class against it, and against the
-draws of an engine that does not speculate. Two engines must fail the same test: one whose `expand_batch_to_tokens` is
-as released, and one that ignores the temperature of draft tokens.
+The target is a Markov chain (random_pair.py): what follows a token is a draw from a distribution that depends on that
+token's class alone and is known exactly. Chi-square holds the draws of all classes against it, and against the draws
+of an engine that does not speculate. Two engines must fail the same test: one whose `expand_batch_to_tokens` is as
+released, and one that ignores the temperature of draft tokens.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import operator
 import random
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,8 @@ import pytest
 from specfix.shim import SCHEMA, shim_files
 
 from .engines import BASES, Engine, engine
-from .pairs import VOCAB, Folders, Pair, write_pair
-from .random_pair import CLASSES, distribution, entropy, tokens
+from .pairs import HIDDEN, VOCAB, Folders, Pair, write_pair
+from .random_pair import CLASSES, DRAFT, TARGET, distribution, entropy, successors, tokens
 
 Counts = Mapping[int, Counter[int]]  # class of a token -> what followed it
 
@@ -69,6 +70,7 @@ RUNS = {
     "released": Run(patches=OTHER_PATCHES),
     "ignores temperature": Run(ignore_temperature=True),
 }
+CONTROLS = ("released", "ignores temperature")
 
 
 @dataclass(frozen=True)
@@ -92,36 +94,87 @@ def test_sampling_is_right(version: str, folders: Folders, tmp_path: Path, capsy
     """Each kind of request, in each batch, is held against its distribution and the engine that does not speculate."""
     results = run_engine(engine(version), folders, tmp_path)
     samples = {name: read(result) for name, result in results.items() if result["outcome"] == "fine"}
-    table = {
+    assert {"without", "repaired", "ignores temperature"} <= set(samples), results
+    found = {
         (name, batch, kind): p_values(samples, name, batch, kind)
         for name in samples
         for batch in RUNS[name].batches
         for kind in BATCHES[batch]
     }
+    step = bits(samples["without"]["alone"].counts["plain"])
     with capsys.disabled():
-        print(f"\nvLLM {version}")
-        for name, result in results.items():
-            words = ": ".join(result[key] for key in ("moment", "message") if key in result)
-            print(f"{name}: {result['outcome']} {words[:150]} ({result['seconds']} s)")
-        for (name, batch, kind), (exact, against) in table.items():
-            sample = samples[name]
-            print(
-                f"{name:<20} {batch:<6} {kind:<7} n {size(sample[batch].counts[kind]):>6}"
-                f" p {exact:.1e}, against without {against:.1e}; accepted {sample[batch].acceptance:.2f}"
-            )
-        plain = samples["repaired"]["alone"]
-        print(f"entropy {bits(plain.counts['plain']):.2f} bits a step")
+        print(f"\nvLLM {version}, {step:.2f} bits a step")
+        print(*rows(results, samples, found), sep="\n")
 
-    assert {"without", "repaired"} <= set(samples), results
-    assert bits(samples["without"]["alone"].counts["plain"]) > 1
+    assert step > 1
     assert 0.3 <= samples["repaired"]["alone"].acceptance <= 0.8
-    for (name, batch, kind), values in table.items():
-        if name in {"without", "repaired"}:
-            assert min(values) >= LEAST_P, (name, batch, kind, values)
-    for name in ("released", "ignores temperature"):
-        if name in samples:
-            assert max(table[name, "alone", "plain"]) < LEAST_P, name
-    assert "ignores temperature" in samples, results["ignores temperature"]
+    wrong = {key: values for key, values in found.items() if key[0] not in CONTROLS and min(values) < LEAST_P}
+    assert not wrong
+    if "probabilistic" not in samples:  # older releases have no such setting
+        assert "draft_sample_method" in results["probabilistic"]["message"]
+
+    assert results["released"]["outcome"] != "refused"
+    missed = [name for name in CONTROLS if name in samples and max(found[name, "alone", "plain"]) >= LEAST_P]
+    assert not missed
+
+
+def rows(
+    results: Mapping[str, Mapping[str, Any]],
+    samples: Mapping[str, Mapping[str, Sample]],
+    found: Mapping[tuple[str, str, str], tuple[float, float]],
+) -> Iterator[str]:
+    """The table: what came of each engine, then its draws, a line a kind of request."""
+    for name, result in results.items():
+        words = ": ".join(result[key] for key in ("moment", "message") if key in result)
+        yield f"{name}: {result['outcome']} {words[:150]} ({result['seconds']} s)"
+    for (name, batch, kind), (exact, without) in found.items():
+        sample = samples[name][batch]
+        drawn = f"{name:<19} {batch:<5} {kind:<6} {size(sample.counts[kind]):>6} draws"
+        yield f"{drawn}, p {exact:.1e}, against without {without:.1e}, accepted {sample.acceptance:.2f}"
+
+
+def test_the_pair_is_what_it_is_said_to_be() -> None:
+    """The logits are exact, and so little else is likely that it will not be drawn."""
+    pair = tokens()
+    for token in range(VOCAB):
+        of = token % CLASSES
+        logits = [sum(map(operator.mul, row, pair.embedding[token])) for row in pair.target_head]
+        assert [logits[after] for after in successors(of)] == list(TARGET[of % 2])
+        assert sum(map(bool, logits)) == len(DRAFT)
+        assert sum(x * x for x in pair.embedding[token]) == HIDDEN
+    for of in range(CLASSES):
+        likely = distribution(of, 0.8)
+        assert sum(likely.values()) == pytest.approx(1)
+        assert entropy(list(likely.values())) > 1
+        assert list(distribution(of, 0.8, top_k=3)) == successors(of)[:3]
+        assert len(distribution(of, 0.8, top_p=0.85)) == (3 if of % 2 else 2)
+
+
+def test_chi_square_tells_right_from_wrong() -> None:
+    def draw(temperature: float, seed: int) -> Counts:
+        numbers = random.Random(seed)
+        likely = {of: distribution(of, temperature) for of in range(CLASSES)}
+        return {of: Counter(numbers.choices(list(p), list(p.values()), k=500)) for of, p in likely.items()}
+
+    right, again, wrong = draw(0.8, 1), draw(0.8, 2), draw(1.0, 3)
+    assert chi_square([right], lambda of: distribution(of, 0.8)) > 0.01
+    assert chi_square([right, again]) > 0.01
+    assert chi_square([wrong], lambda of: distribution(of, 0.8)) < LEAST_P
+    assert chi_square([wrong, right]) < LEAST_P
+    assert chi_square([right], lambda of: distribution(of, 0.8, top_k=3)) == 0
+
+    # of 300 such pairs of samples, each p-value is as likely as any other
+    low = sum(chi_square([draw(0.8, seed), draw(0.8, -1 - seed)]) < 0.1 for seed in range(1000, 1300))
+    assert 15 <= low <= 45
+
+
+@pytest.mark.parametrize(
+    ("statistic", "freedom", "p"),
+    [(3.841459, 1, 0.05), (5.991465, 2, 0.05), (18.307038, 10, 0.05), (149.449253, 100, 0.001), (11.344867, 3, 0.01)],
+)
+def test_upper_tail(statistic: float, freedom: int, p: float) -> None:
+    """Against the quantiles that are tabulated everywhere."""
+    assert upper_tail(statistic, freedom) == pytest.approx(p, rel=1e-5)
 
 
 def p_values(samples: Mapping[str, Mapping[str, Sample]], name: str, batch: str, kind: str) -> tuple[float, float]:
@@ -132,8 +185,8 @@ def p_values(samples: Mapping[str, Mapping[str, Sample]], name: str, batch: str,
     return chi_square([counts], lambda of: distribution(of, **sampling)), chi_square([counts, reference])
 
 
-def requests(batch: str) -> tuple[list[str], list[dict[str, Any]]]:
-    """The kind of each request of a batch, and the request. Every other one has a seed of its own."""
+def requests(batch: str, seed: int = 0) -> tuple[list[str], list[dict[str, Any]]]:
+    """The kind of each request of a batch, and the request. Half of each kind have a seed of their own."""
     order = [
         kind for _, kind in sorted((place, kind) for kind, number in BATCHES[batch].items() for place in range(number))
     ]
@@ -142,14 +195,14 @@ def requests(batch: str) -> tuple[list[str], list[dict[str, Any]]]:
         {
             "prompt": [numbers.randrange(3, VOCAB) for _ in range(numbers.randint(*PROMPT_TOKENS))],
             "sampling": SAMPLING[kind]
-            | {"max_tokens": numbers.randint(*NEW_TOKENS), "seed": index if index % 4 < 2 else None},
+            | {"max_tokens": numbers.randint(*NEW_TOKENS), "seed": seed + place if place % 2 else None},
         }
-        for index, kind in enumerate(order)
+        for place, kind in enumerate(order)
     ]
 
 
 def run_engine(release: Engine, folders: Folders, folder: Path) -> dict[str, dict[str, Any]]:
-    """What came of each of RUNS."""
+    """What came of each of RUNS. Each has seeds of its own, so that what two of them draw is independent."""
     jobs = [
         {
             "name": name,
@@ -158,9 +211,10 @@ def run_engine(release: Engine, folders: Folders, folder: Path) -> dict[str, dic
             "speculative": run.speculative,
             "shim": write_shim(run.patches, folder / name) if run.patches else None,
             "ignore_temperature": run.ignore_temperature,
-            "batches": {batch: requests(batch)[1] for batch in run.batches},
+            "seed": seed,
+            "batches": {batch: requests(batch, seed)[1] for batch in run.batches},
         }
-        for name, run in RUNS.items()
+        for seed, (name, run) in zip(itertools.count(step=1000), RUNS.items(), strict=False)
     ]
     (folder / "jobs.json").write_text(json.dumps(jobs))
     with (folder / "engine.log").open("wb") as log:

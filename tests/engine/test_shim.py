@@ -122,7 +122,7 @@ def run(release: Engine, env: dict[str, str], folder: Path, jobs: Sequence[dict[
 
 
 def tell(result: dict[str, Any]) -> str:
-    return json.dumps({key: value for key, value in result.items() if key != "log"}) + "\n" + result["log"][-3000:]
+    return f"{ {key: value for key, value in result.items() if key != 'log'} }\n{result['log'][-3000:]}"
 
 
 def assert_all_accepted(result: dict[str, Any]) -> None:

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Draft, Target
 from specfix.engines import Engine
-from specfix.errors import NotApplicable
+from specfix.errors import MissingFact, NotApplicable
 from specfix.facts.aux import AuxPlan, fc_states
 
 FC = ("fc.weight", "model.fc.weight")
+# one element an input; what is quantised may pack several into one
+PLAIN = frozenset({"F64", "F32", "F16", "BF16"})
 
 
 @rule(
@@ -42,7 +44,10 @@ def aux_count_against_fc(
             ),
         )
     hidden = draft.number("target_hidden_size") or target.integer("hidden_size")
-    width = draft.tensor(*FC).shape[-1]
+    fc = draft.tensor(*FC)
+    if fc.dtype not in PLAIN or len(fc.shape) != 2:
+        raise MissingFact(f"how many inputs fc.weight of {fc.dtype} and shape {list(fc.shape)} takes in {fc.file}")
+    width = fc.shape[-1]
     if width != built * hidden:
         made = f"{width // hidden} aux layers" if width % hidden == 0 else f"another hidden size than {hidden}"
         yield Finding(

@@ -8,6 +8,7 @@ from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Draft, Target
 from specfix.engines import Engine
 from specfix.errors import known
+from specfix.facts.architecture import architecture_of
 from specfix.facts.aux import AuxPlan
 
 
@@ -18,7 +19,7 @@ def aux_ids_out_of_range(target: Target, draft: Draft, engine: Engine, aux_plan:
     """An aux layer id lies outside the target's layers."""
     layers = target.integer("num_hidden_layers")
     # id i is the state that layer i reads: the number of layers is the last layer's output, which nearly all give
-    last = layers - 1 if engine.eagle.aux_final_layer.get(target.architectures[0]) is False else layers
+    last = layers - 1 if engine.eagle.aux_final_layer.get(architecture_of(target, engine)) is False else layers
     outside = [i for i in aux_plan.ids if i < 0 or i > last]
     if not outside or not known(
         engine.eagle.aux_deduplicates, f"what {engine} does with an aux layer that is not there"

@@ -8,6 +8,7 @@ from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Serving, Target
 from specfix.engines import Engine
 from specfix.errors import NotApplicable, known
+from specfix.facts.architecture import architecture_of
 from specfix.facts.aux import AUX_METHODS
 
 
@@ -44,7 +45,7 @@ def target_lacks_eagle3(target: Target, serving: Serving, engine: Engine, method
                 repair=repair,
             )
             return
-    name = target.architectures[0]
+    name = architecture_of(target, engine)
     supported = known(eagle.support.get(name), f"whether {name} of {engine} supports EAGLE3")
     if not supported:
         yield Finding(

@@ -8,6 +8,7 @@ import logging
 LOGGER = logging.getLogger("vllm.plugins.specfix_shim")
 
 said: list[str] = []
+_waiting: list[tuple[int, str]] = []
 
 
 class Inert(Exception):
@@ -15,8 +16,13 @@ class Inert(Exception):
 
 
 def say(patch: str, text: str, level: int = logging.INFO) -> None:
-    """Log a line, once in a process."""
+    """Log a line, once in a process. Some releases set logging up late: until then lines wait for the next one."""
     line = f"{patch}: {text}" if patch else text
-    if line not in said:
-        said.append(line)
-        LOGGER.log(level, "specfix shim: %s", line)
+    if line in said:
+        return
+    said.append(line)
+    _waiting.append((level, line))
+    if LOGGER.hasHandlers() or level >= logging.WARNING:
+        for each in _waiting:
+            LOGGER.log(each[0], "specfix shim: %s", each[1])
+        _waiting.clear()

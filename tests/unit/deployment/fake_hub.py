@@ -61,9 +61,10 @@ class FakeHub:
             return respond(handler, 401, b"{}", {"X-Error-Code": "RepoNotFound"})
         if revision not in (None, "main", "v1", COMMIT):
             return respond(handler, 404, b"{}", {"X-Error-Code": "RevisionNotFound"})
-        siblings: list[dict[str, object]] = [{"rfilename": file, "blobId": "0"} for file in files]
-        for sibling, data in zip(siblings, files.values(), strict=True):
-            sibling |= {"size": len(data)} if self.sizes else {}
+        siblings = [
+            {"rfilename": file, "blobId": "0", **({"size": len(data)} if self.sizes else {})}
+            for file, data in files.items()
+        ]
         info = {"_id": "0", "id": name, "modelId": name, "sha": COMMIT, "siblings": siblings, "tags": []}
         return respond(handler, 200, json.dumps(info).encode(), {"Content-Type": "application/json"})
 

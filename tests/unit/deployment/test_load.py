@@ -181,8 +181,8 @@ def test_a_full_model_is_no_head(tmp_path: Path, target: str, draft: str) -> Non
         message = refusal(target, copy, Serving(method=method))
         assert message.startswith(f"{copy} is no {method} draft for {target}: ")
         assert "LlamaForCausalLM of 32 layers" in message
-    for method in (None, "draft_model"):
-        assert load_deployment(target, copy, Serving(method=method), "cpu").serving.method == "draft_model"
+    for given in (None, "draft_model"):
+        assert load_deployment(target, copy, Serving(method=given), "cpu").serving.method == "draft_model"
     # heads that nothing marks have few layers; some state their target's number
     for layers, tensors, method in ((2, None, "eagle"), (5, None, "dflash"), (40, {"layers.0.x": TENSOR}, "eagle")):
         head = write_model(tmp_path / "head", {**LLAMA, "num_hidden_layers": layers}, tensors)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -53,6 +54,27 @@ def make(tmp_path: Path) -> Make:
 def test_a_shipped_release_by_its_version(spec: str) -> None:
     engine = find_engine(spec)
     assert (engine.name, engine.version, engine.source) == ("vllm", "0.26.0", "shipped")
+
+
+@pytest.mark.parametrize("spec", ["", " "])
+def test_an_empty_name_is_not_the_current_folder(make: Make, monkeypatch: pytest.MonkeyPatch, spec: str) -> None:
+    monkeypatch.chdir(make().parent)
+    with pytest.raises(CannotCheck, match="the engine is empty"):
+        find_engine(spec)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_a_pipe_in_an_engine_is_no_file(make: Make) -> None:
+    package = make(metadata="0.26.0")
+    info = next(package.parent.glob("*.dist-info"))
+    for file in (info / "METADATA", package / "config" / "pipe.py", package / "_version.py", package / NEEDED[0]):
+        file.unlink(missing_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(file)
+    os.mkfifo(package.parent / "x.pth")
+    for at in (package, package.parent):
+        with pytest.raises(CannotCheck):  # at once, where a reader of pipes would wait for ever
+            find_engine(str(at))
 
 
 def test_shipped_releases_are_in_order_and_load_at_once() -> None:

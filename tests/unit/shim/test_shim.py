@@ -335,9 +335,8 @@ def test_inert_where_the_release_has_the_fix(bench: Bench, patch: str) -> None:
 
 def test_inert_where_the_table_holds_the_managers_blocks(bench: Bench) -> None:
     """There the group's own size is the right one, and the same expression in the proposer is no mistake."""
-    table = "class BlockTable:\n    def __init__(self, block_size):\n        pass\n"
-    bench.write(EXPECTED | {"v1/worker/block_table": table.replace("\n", "\n    ")[:-4]}, "slot_block_size")
-    (bench.folder / "vllm" / "v1" / "worker" / "block_table.py").write_text(table)
+    table = {"v1/worker/block_table": "class BlockTable:\n        def __init__(self, block_size):\n            pass"}
+    bench.write(EXPECTED | table, "slot_block_size")
     assert bench.run("import vllm.v1.spec_decode.eagle") == [
         "slot_block_size: did nothing: the block table holds the cache manager's blocks"
     ]
@@ -403,6 +402,21 @@ def test_all_at_once_and_again(bench: Bench, late: bool) -> None:
     lines = bench.run(script)
     assert sorted(line.partition(":")[0] for line in lines) == sorted(set(SETTINGS) - {"draft_positions"})
     assert not [line for line in lines if "did nothing" in line]
+
+
+def test_lines_wait_for_the_engine_to_set_logging_up(bench: Bench) -> None:
+    bench.write(EXPECTED, "cpu_aux_setup")
+    ran = bench.python("""
+        import logging, specfix_shim
+        specfix_shim.activate()
+        from vllm.v1.worker.cpu_model_runner import CPUModelRunner
+        logging.basicConfig(level=logging.INFO, format="%(message)s")
+        CPUModelRunner().load_model()
+    """)
+    assert [line.split(": ")[2] for line in ran.stderr.splitlines()] == [
+        "the target's auxiliary layers are set after loading",
+        "auxiliary layers (2, 4, 5) set on Target",
+    ]
 
 
 def test_only_what_the_manifest_names(bench: Bench) -> None:
