@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from specfix.deployment import Draft, Location, Target
 from specfix.engines import Engine
@@ -52,6 +52,12 @@ def aux_plan(target: Target, draft: Draft, method: str, engine: Engine, runners:
     if len(plans) > 1:
         raise MissingFact(f"which model runner {engine} chooses")
     return plans.pop()
+
+
+def mismatch_phase(runners: tuple[str, ...]) -> Literal["warmup", "runtime"]:
+    """When a wrong number of aux states is met: the V2 runner tries the draft while it warms up, the V1 runner does not
+    before it drafts. Seen on vLLM 0.26.0 (H200, V2) and 0.22.1, 0.26.0, 0.32.0 (CPU, V1)."""
+    return "warmup" if runners == ("V2",) else "runtime"
 
 
 def plan_of(runner: str, target: Target, draft: Draft, engine: Engine) -> AuxPlan:

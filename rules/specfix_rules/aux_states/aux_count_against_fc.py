@@ -8,7 +8,7 @@ from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Draft, Target
 from specfix.engines import Engine
 from specfix.errors import MissingFact, NotApplicable
-from specfix.facts.aux import AuxPlan, fc_states
+from specfix.facts.aux import AuxPlan, fc_states, mismatch_phase
 
 FC = ("fc.weight", "model.fc.weight")
 # one element an input; what is quantised may pack several into one
@@ -23,7 +23,7 @@ PLAIN = frozenset({"F64", "F32", "F16", "BF16"})
     requires=["AUX002", "AUX003"],
 )
 def aux_count_against_fc(
-    target: Target, draft: Draft, engine: Engine, method: str, aux_plan: AuxPlan
+    target: Target, draft: Draft, engine: Engine, method: str, aux_plan: AuxPlan, runners: tuple[str, ...]
 ) -> Iterator[Finding]:
     """The aux layers, what the engine builds ``fc`` for, and the width of ``fc.weight`` are not one number."""
     if method != "eagle3":
@@ -36,7 +36,7 @@ def aux_count_against_fc(
             "drafting fails "
             "on their shape.",
             aux_plan.location(draft),
-            "runtime",
+            mismatch_phase(runners),
             repair=Repair(
                 "manual",
                 f"num_aux_hidden_states {count}, where the weights are made for {count} layers",

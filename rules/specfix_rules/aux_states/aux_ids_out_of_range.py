@@ -9,13 +9,15 @@ from specfix.deployment import Draft, Target
 from specfix.engines import Engine
 from specfix.errors import known
 from specfix.facts.architecture import architecture_of
-from specfix.facts.aux import AuxPlan
+from specfix.facts.aux import AuxPlan, mismatch_phase
 
 
 @rule(
     "AUX003", "aux-ids-out-of-range", severity="error", evidence=["vllm-project/vllm#48113", "vllm-project/vllm#48259"]
 )
-def aux_ids_out_of_range(target: Target, draft: Draft, engine: Engine, aux_plan: AuxPlan) -> Iterator[Finding]:
+def aux_ids_out_of_range(
+    target: Target, draft: Draft, engine: Engine, aux_plan: AuxPlan, runners: tuple[str, ...]
+) -> Iterator[Finding]:
     """An aux layer id lies outside the target's layers."""
     layers = target.integer("num_hidden_layers")
     # id i is the state that layer i reads: the number of layers is the last layer's output, which nearly all give
@@ -29,7 +31,7 @@ def aux_ids_out_of_range(target: Target, draft: Draft, engine: Engine, aux_plan:
         f"{aux_plan.said(draft, engine)}, and the target has {layers} layers: {outside[0]} is none of them. "
         f"No state arrives for it under {engine}, and drafting fails on the shape of what does.",
         aux_plan.location(draft),
-        "runtime",
+        mismatch_phase(runners),
         related=(target.at("num_hidden_layers"),),
         repair=Repair(
             "manual",

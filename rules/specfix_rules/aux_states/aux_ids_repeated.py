@@ -8,11 +8,13 @@ from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Draft, Target
 from specfix.engines import Engine
 from specfix.errors import known
-from specfix.facts.aux import AuxPlan
+from specfix.facts.aux import AuxPlan, mismatch_phase
 
 
 @rule("AUX002", "aux-ids-repeated", severity="error", evidence=["vllm-project/vllm#48113", "vllm-project/vllm#48259"])
-def aux_ids_repeated(target: Target, draft: Draft, engine: Engine, aux_plan: AuxPlan) -> Iterator[Finding]:
+def aux_ids_repeated(
+    target: Target, draft: Draft, engine: Engine, aux_plan: AuxPlan, runners: tuple[str, ...]
+) -> Iterator[Finding]:
     """An aux layer is named twice, and one layer yields one state."""
     repeated = sorted({i for i in aux_plan.ids if aux_plan.ids.count(i) > 1})
     if not repeated or not known(engine.eagle.aux_deduplicates, f"whether {engine} yields a repeated aux layer twice"):
@@ -22,7 +24,7 @@ def aux_ids_repeated(target: Target, draft: Draft, engine: Engine, aux_plan: Aux
         f"{len(set(aux_plan.ids))} states arrive where the draft expects {len(aux_plan.ids)}, and drafting fails on "
         "their shape.",
         aux_plan.location(draft),
-        "runtime",
+        mismatch_phase(runners),
         related=(target.at("num_hidden_layers"),),
         repair=Repair(
             "manual",
