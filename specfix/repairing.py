@@ -18,7 +18,7 @@ from specfix.repair import diff, output
 from specfix.repair.apply import AnyModel, apply
 from specfix.repair.files.folder import moved, output_folder
 from specfix.repair.launch import DRAFT, SHIM, TARGET, Launch, check_path, launch, place
-from specfix.repair.plan import Plan, identity, make_plan
+from specfix.repair.plan import Plan, identity, keeping_draft, make_plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class Fixed:
     launch: Launch
     out: Path
     written: bool = False
+    keep_draft: bool = False
 
     def diff(self) -> str:
         """What the plan changes, as unified diffs."""
@@ -45,14 +46,16 @@ def fix(
     out: str | os.PathLike[str],
     unsafe: bool = False,
     copy: bool = False,
+    keep_draft: bool = False,
     **options: Any,
 ) -> Fixed:
     """Repair a pair, as ``specfix fix`` does, into the folder ``out``; ``options`` are those of :func:`specfix.check`.
 
     ``unsafe`` also makes repairs that change numerics or need a run to confirm; ``copy`` copies the files of a repaired
-    model instead of linking them. Raises CannotCheck, and then nothing was written.
+    model instead of linking them; ``keep_draft`` serves the draft from where it is, repaired by the shim. Raises
+    CannotCheck, and then nothing was written.
     """
-    return write(prepare(target, draft, out=out, unsafe=unsafe, **options), copy=copy)
+    return write(prepare(target, draft, out=out, unsafe=unsafe, keep_draft=keep_draft, **options), copy=copy)
 
 
 def prepare(
@@ -61,6 +64,7 @@ def prepare(
     *,
     out: str | os.PathLike[str],
     unsafe: bool = False,
+    keep_draft: bool = False,
     **options: Any,
 ) -> Fixed:
     """The plan, and how what it makes is started. Writes nothing. Raises CannotCheck."""
@@ -69,12 +73,13 @@ def prepare(
     before = case.deployment
     refuse_one_folder(before)
     report = case.check(before)
-    plan = make_plan(report, lambda changes: case.check(apply(before, changes)), unsafe=unsafe)
+    seen = keeping_draft if keep_draft else unchanged
+    plan = make_plan(seen(report), lambda changes: seen(case.check(apply(before, changes))), unsafe=unsafe)
     start = launch(before, plan.after.deployment, plan.changes, case.engine)
     drafting = start.draft_in(str(folder)) or (start.target_in(str(folder)) if before.draft else None)
     if drafting is not None:
         check_path(drafting, before.serving.method, case.engine)
-    return Fixed(case, report, plan, start, folder)
+    return Fixed(case, report, plan, start, folder, keep_draft=keep_draft)
 
 
 def write(fixed: Fixed, *, copy: bool = False) -> Fixed:
@@ -85,6 +90,10 @@ def write(fixed: Fixed, *, copy: bool = False) -> Fixed:
         raise CannotCheck(f"{error.filename} cannot be read: {error.strerror}") from None
     written = output.write(fixed.out, folder, kept(fixed.case.deployment), lambda new: verify(new, fixed))
     return replace(fixed, written=written)
+
+
+def unchanged(report: Report) -> Report:
+    return report
 
 
 def refuse_one_folder(deployment: Deployment) -> None:
@@ -120,6 +129,8 @@ def verify(new: Path, fixed: Fixed) -> None:
     if fixed.launch.shim is not None:
         shim = find_shim({**after.serving.env, PATH: str(new / SHIM)})
     report = case.check(replace(after, target=target, draft=draft, shim=shim))
+    if fixed.keep_draft:
+        report = keeping_draft(report)
     planned, found = (Counter(map(identity, each.findings)) for each in (plan.after, report))
     if planned != found:
         codes = ", ".join(sorted({code for code, *_ in (planned - found) + (found - planned)}))

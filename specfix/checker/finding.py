@@ -25,12 +25,14 @@ class Repair:
     ``changes`` is what `specfix fix` does, each (surface, name, value). The name is a JSON pointer in the configs, a
     flag without dashes in engine_args, a key in speculative_config, a variable in env, a patch in shim (its value holds
     the patch's settings). In the flags and variables, None takes the name away.
+    ``by_shim`` is the same done by the shim alone, for a draft that has to be served from where it is.
     """
 
     safety: Safety
     summary: str
     surfaces: tuple[Surface, ...] = ()
     changes: tuple[Change, ...] = ()
+    by_shim: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

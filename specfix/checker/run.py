@@ -119,9 +119,14 @@ def chosen(code: str, select: Iterable[str], ignore: Iterable[str]) -> bool:
 
 
 def mended(finding: Finding, deployment: Deployment) -> bool:
-    """Whether the shim that the server will load holds every change of the finding's repair."""
-    changes = finding.repair.changes if finding.repair else ()
-    return bool(changes) and all(surface == "shim" and name in deployment.patches for surface, name, _ in changes)
+    """Whether the shim that the server will load holds every change of the finding's repair, either way of it."""
+    if finding.repair is None:
+        return False
+    patches = deployment.patches
+    return any(
+        changes and all(surface == "shim" and patches.get(name) == value for surface, name, value in changes)
+        for changes in (finding.repair.changes, finding.repair.by_shim)
+    )
 
 
 def check_codes(codes: Iterable[str], rules: Sequence[Rule]) -> None:

@@ -36,6 +36,14 @@ def fix(
         bool,
         typer.Option("--copy", help="Copy the models' files; else they are linked.", rich_help_panel=REPAIR),
     ] = False,
+    keep_draft: Annotated[
+        bool,
+        typer.Option(
+            "--keep-draft",
+            help="Serve the draft from where it is: the shim does what its config needs.",
+            rich_help_panel=REPAIR,
+        ),
+    ] = False,
     method: options.Method = None,
     num_speculative_tokens: options.NumSpeculativeTokens = None,
     max_model_len: options.MaxModelLen = None,
@@ -72,6 +80,7 @@ def fix(
         draft,
         out=out or Path("OUT"),
         unsafe=unsafe,
+        keep_draft=keep_draft,
         method=method,
         num_speculative_tokens=num_speculative_tokens,
         max_model_len=max_model_len,

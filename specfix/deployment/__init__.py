@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,9 +34,9 @@ class Deployment:
     shim: Shim | MissingFact | None = None
 
     @property
-    def patches(self) -> frozenset[str]:
-        """Names of the shim's patches that will be in force."""
-        return frozenset(self.shim.patches) if isinstance(self.shim, Shim) and self.shim.enabled else frozenset()
+    def patches(self) -> Mapping[str, Any]:
+        """The shim's patches that will be in force, by name, each with its settings."""
+        return self.shim.patches if isinstance(self.shim, Shim) and self.shim.enabled else {}
 
     def facts(self) -> dict[str, Any]:
         """The given facts by the names that rules ask for; an absent one is the exception that says so."""

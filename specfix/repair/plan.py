@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from specfix.checker.finding import Finding, Surface
+from specfix.checker.finding import Finding, Repair, Surface
 from specfix.checker.report import Report, Reported
 from specfix.errors import CannotCheck
 
@@ -72,6 +72,24 @@ def make_plan(report: Report, recheck: Recheck, *, unsafe: bool = False) -> Plan
         current = after
     left = tuple(Left(found, obstacle(found, changes, unsafe) or "") for found in current.findings)
     return Plan(changes, tuple(done), left, current)
+
+
+def keeping_draft(report: Report) -> Report:
+    """The report as it concerns a draft that is served from where it is: what its config needs is done by the shim."""
+    return replace(report, findings=tuple(kept(found) for found in report.findings))
+
+
+def kept(found: Reported) -> Reported:
+    """The finding with a repair that leaves the draft's files alone."""
+    repair = found.finding.repair
+    if repair is None or all(surface != "draft_config" for surface, _, _ in repair.changes):
+        return found
+    if repair.by_shim:
+        summary = "the shim does it when the engine reads the draft's config; its files stay as they are"
+        repair = replace(repair, summary=summary, surfaces=("shim",), changes=repair.by_shim)
+    else:
+        repair = Repair("manual", f"the draft is to stay as it is; without that: {repair.summary}", repair.surfaces)
+    return replace(found, finding=replace(found.finding, repair=repair))
 
 
 def steps(found: Reported) -> tuple[tuple[Surface, str, object], ...]:

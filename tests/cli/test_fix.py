@@ -235,3 +235,17 @@ def test_a_draft_that_is_not_cached_is_refused_clearly(specfix: Run, tmp_path: P
     assert started.returncode == 1
     assert f"is not in the Hub cache of this machine; first: hf download {HUB_ID} --revision v1" in started.stderr
     assert "Traceback" not in started.stderr
+
+
+def test_a_draft_that_stays_where_it_is_is_repaired_by_the_shim(specfix: Run, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = specfix("fix", TARGET, DRAFT, *GPU, "--keep-draft", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads((out / "shim" / "specfix_shim" / "manifest.json").read_text())
+    settings = {"draft": str(Path(DRAFT).absolute()), "max_position_embeddings": 8192}
+    assert manifest["patches"] == {"draft_positions": settings}
+    assert not (out / "draft").exists()
+    again = ("--env", f"PYTHONPATH={out / 'shim'}", "--format", "json")
+    assert "POS001" not in codes(json.loads(specfix("check", TARGET, DRAFT, *GPU, *again).stdout))
+    # a shim that does not raise it far enough mends nothing
+    assert "POS001" in codes(json.loads(specfix("check", TARGET, DRAFT, *GPU[:-1], "16384", *again).stdout))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from specfix.checker import Finding, Phase, Repair, rule
+from specfix.checker import Change, Finding, Phase, Repair, rule
 from specfix.deployment import Draft, Serving, Target
 from specfix.engines import Engine
 from specfix.errors import MissingFact
@@ -73,6 +73,14 @@ def consequence(short: Shortfall, eager: bool, lifted: bool, engine: Engine) -> 
     )
 
 
+def by_shim(draft: Draft, served_length: int) -> tuple[Change, ...]:
+    """The same for a draft that is served from where it is, by the path that the engine will be given."""
+    served = (
+        str(draft.folder.absolute()) if draft.folder else draft.reference.partition("@")[0].removesuffix("/config.json")
+    )
+    return (("shim", "draft_positions", {"draft": served, KEY: served_length}),)
+
+
 def repair(draft: Draft, served_length: int, engine: Engine) -> Repair:
     """More rows where max_position_embeddings only sizes the table; else a shorter context, for the user to choose."""
     # other keys that state a length bound the derived one as well
@@ -84,6 +92,7 @@ def repair(draft: Draft, served_length: int, engine: Engine) -> Repair:
             f"set {' and '.join(short)} to {served_length} in the draft's config.json; the weights stay as they are",
             ("draft_config",),
             tuple(("draft_config", draft.at(key).pointer, served_length) for key in short),
+            by_shim=by_shim(draft, served_length) if short == [KEY] else (),
         )
     types = ", ".join(sorted({rope.rope_type for rope in draft.ropes}))
     return Repair(

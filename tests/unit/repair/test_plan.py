@@ -129,4 +129,4 @@ def test_the_shim_mends_what_it_patches_and_is_let_in(tmp_path: Path) -> None:
         made = plan(tmp_path / let_in, shim, serving=Serving(method="eagle3", env={"VLLM_PLUGINS": plugins}))
         after = made.after.deployment
         assert (made.left, after.serving.env) == ((), {"VLLM_PLUGINS": let_in})
-        assert after.patches == {"some_patch"}
+        assert after.patches == {"some_patch": {}}
