@@ -16,7 +16,7 @@ import pytest
 
 from specfix.shim import SCHEMA, shim_files
 
-from .fake_vllm import EMPTY, EXPECTED, SAMPLER, STAND_INS, TRITON_ABSENT, write_vllm
+from .fake_vllm import BLOCK_TABLE, EMPTY, EXPECTED, SAMPLER, STAND_INS, TRITON_ABSENT, write_vllm
 
 DRAFT = "org/draft"
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -335,10 +335,8 @@ def test_inert_where_the_release_has_the_fix(bench: Bench, patch: str) -> None:
 
 def test_inert_where_the_table_holds_the_managers_blocks(bench: Bench) -> None:
     """There the group's own size is the right one, and the same expression in the proposer is no mistake."""
-    table = {
-        "v1/worker/block_table": "\n    class BlockTable:\n        def __init__(self, block_size):\n            pass"
-    }
-    bench.write(EXPECTED | table, "slot_block_size")
+    table = BLOCK_TABLE.replace(", kernel_block_size", "").replace("kernel_block_size", "block_size")
+    bench.write(EXPECTED | {"v1/worker/block_table": table}, "slot_block_size")
     assert bench.run("import vllm.v1.spec_decode.eagle") == [
         "slot_block_size: did nothing: the block table holds the cache manager's blocks"
     ]
