@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -124,9 +125,25 @@ def mended(finding: Finding, deployment: Deployment) -> bool:
         return False
     patches = deployment.patches
     return any(
-        changes and all(surface == "shim" and patches.get(name) == value for surface, name, value in changes)
+        changes
+        and all(
+            surface == "shim" and name in patches and covers(patches[name], value) for surface, name, value in changes
+        )
         for changes in (finding.repair.changes, finding.repair.by_shim)
     )
+
+
+def covers(settings: Mapping[str, Any], wanted: Any) -> bool:
+    """Whether a patch with ``settings`` does all of what is ``wanted``: numbers at least as large, the same places."""
+    return all(
+        settings.get(key, 0) >= value if isinstance(value, int) else same_place(str(settings.get(key)), str(value))
+        for key, value in wanted.items()
+    )
+
+
+def same_place(one: str, other: str) -> bool:
+    """Whether two names of a model mean the same folder, or are the same."""
+    return one == other or os.path.realpath(one) == os.path.realpath(other)
 
 
 def check_codes(codes: Iterable[str], rules: Sequence[Rule]) -> None:

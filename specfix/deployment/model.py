@@ -57,6 +57,15 @@ class Model:
     generation_config: Config | None = None
     tokenizer_files: tuple[str, ...] = ()
 
+    @property
+    def served(self) -> str:
+        """The folder that the engine will be given, or the id on the Hub."""
+        if self.folder is not None:
+            return str(self.folder.absolute())
+        file = Path(self.config.file)
+        alone = file.name == "config.json" and file.is_file()
+        return str(file.absolute().parent) if alone else self.reference.partition("@")[0]
+
     @cached_property
     def architectures(self) -> tuple[str, ...]:
         """As the config states them; of a speculators draft the engine makes its own."""

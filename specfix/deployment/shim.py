@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,12 +34,26 @@ def find_shim(env: Mapping[str, str]) -> Shim | MissingFact | None:
         manifest = Path(folder) / PLUGIN / "manifest.json"
         try:
             if manifest.is_file():
+                refuse_broken(manifest)
                 return Shim(folder, patches(manifest), allowed(env.get(PLUGINS)))
             if not Path(folder).exists():
                 absent = absent or MissingFact(f"whether {folder} on {PATH} holds a shim: it is not here")
         except OSError as error:
             absent = absent or MissingFact(f"whether {folder} on {PATH} holds a shim: {error.strerror}")
     return absent if PLUGINS in env else None
+
+
+def refuse_broken(manifest: Path) -> None:
+    """Raise CannotCheck for a shim that the engine will not run: changed after it was written, or not whole."""
+    folder = manifest.parent.parent
+    digest = manifest.with_suffix(".sha256")
+    whole = digest.is_file() and hashlib.sha256(manifest.read_bytes()).hexdigest() == digest.read_text("ascii").strip()
+    points = (file.read_text("utf-8") for file in folder.glob(f"{PLUGIN}-*.dist-info/entry_points.txt"))
+    if not whole or not any(PLUGIN in text for text in points) or not manifest.with_name("__init__.py").is_file():
+        raise CannotCheck(
+            f"{PATH} names {folder}, and the engine will not run the shim there: it is not whole, or its manifest was "
+            "changed; write it anew with `specfix fix`"
+        )
 
 
 def patches(manifest: Path) -> Mapping[str, Any]:

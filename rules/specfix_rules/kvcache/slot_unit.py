@@ -38,5 +38,10 @@ def slot_unit(
         serving.at("block_size"),
         "silent",
         related=(serving.at("attention_backend"),) if serving.attention_backend else (),
-        repair=Repair("safe", f"--block-size {kernel}", ("engine_args",), (("engine_args", "block-size", kernel),)),
+        repair=Repair(
+            "safe",
+            f"a shim computes the slots in the kernels' blocks; so does --block-size {kernel}",
+            ("shim",),
+            (("shim", "slot_block_size", {}),),
+        ),
     )

@@ -75,10 +75,7 @@ def consequence(short: Shortfall, eager: bool, lifted: bool, engine: Engine) -> 
 
 def by_shim(draft: Draft, served_length: int) -> tuple[Change, ...]:
     """The same for a draft that is served from where it is, by the path that the engine will be given."""
-    served = (
-        str(draft.folder.absolute()) if draft.folder else draft.reference.partition("@")[0].removesuffix("/config.json")
-    )
-    return (("shim", "draft_positions", {"draft": served, KEY: served_length}),)
+    return (("shim", "draft_positions", {"draft": draft.served, KEY: served_length}),)
 
 
 def repair(draft: Draft, served_length: int, engine: Engine) -> Repair:

@@ -44,7 +44,11 @@ def main(arguments: list[str]) -> int:
 def _print_plugin() -> bool:
     """Whether vLLM would load the plugin."""
     points = metadata.entry_points()
-    group = points.select(group="vllm.general_plugins") if hasattr(points, "select") else points["vllm.general_plugins"]
+    group = (
+        points.select(group="vllm.general_plugins")
+        if hasattr(points, "select")
+        else points.get("vllm.general_plugins", ())
+    )
     found = any(point.name == PLUGIN for point in group)
     print(f"plugin {'found by its entry point' if found else 'not found: its folder is not on PYTHONPATH'}")
     allowed = os.environ.get("VLLM_PLUGINS")

@@ -22,10 +22,13 @@ EXPAND = ["x", "cu_num_tokens", "num_tokens", "replace_from", "replace_to"]
 def apply(module: Any, settings: dict[str, Any]) -> str:
     if triton_works():
         raise Inert("Triton works here, so that vLLM's own kernels run")
-    done = [each for each in (_expand(), _top_k_top_p()) if each]
-    if not done:
+    # all is looked at before anything is changed, so that "did nothing" is true where one of them is not as expected
+    found = [each for each in (_expand(), _top_k_top_p()) if each]
+    if not found:
         raise Inert("the stand-in of expand_kernel fills the caller's buffer, and no Triton kernel is called")
-    return "done in PyTorch: " + ", ".join(done)
+    for released, ours in found:
+        rebind(released, ours)
+    return "done in PyTorch: " + ", ".join(released.__name__ for released, _ in found)
 
 
 def triton_works() -> bool:
@@ -39,18 +42,18 @@ def triton_works() -> bool:
         return False
 
 
-def _expand() -> str:
+def _expand() -> tuple[Any, Any] | None:
+    """What is to be replaced, and by what; None where nothing is."""
     sampler = importlib.import_module("vllm.v1.sample.rejection_sampler")
     released = need(sampler, "expand_batch_to_tokens")
     if released is torch_kernels.expand_batch_to_tokens:
-        return ""
+        return None
     if list(inspect.signature(released).parameters) != EXPAND:
         raise Inert("expand_batch_to_tokens has other parameters")
     stand_in = need(importlib.import_module("vllm.utils.cpu_triton_utils"), "_expand_kernel_impl")
     if not fills_a_copy(stand_in) or _avoids_kernel(released):
-        return ""
-    rebind(released, torch_kernels.expand_batch_to_tokens)
-    return "expand_batch_to_tokens"
+        return None
+    return released, torch_kernels.expand_batch_to_tokens
 
 
 def fills_a_copy(stand_in: Any) -> bool:
@@ -72,12 +75,12 @@ def _avoids_kernel(function: Any) -> bool:
     return "is_cpu" in source or "HAS_TRITON" in source
 
 
-def _top_k_top_p() -> str:
+def _top_k_top_p() -> tuple[Any, Any] | None:
     """With Triton absent the release falls back by itself; with a Triton that has no driver it may not."""
     ops = importlib.import_module("vllm.v1.sample.ops.topk_topp_sampler")
     released = need(ops, "apply_top_k_top_p")
     if not getattr(ops, "HAS_TRITON", False) or getattr(released, "_specfix_shim", False):
-        return ""
+        return None
     fallback = need(ops, "apply_top_k_top_p_pytorch")
 
     def apply_top_k_top_p(logits: Any, k: Any, p: Any, *_: Any, **__: Any) -> Any:
@@ -85,5 +88,4 @@ def _top_k_top_p() -> str:
         return logits if k is None and p is None else fallback(logits, k, p)
 
     apply_top_k_top_p._specfix_shim = True  # type: ignore[attr-defined]
-    rebind(released, apply_top_k_top_p)
-    return "apply_top_k_top_p"
+    return released, apply_top_k_top_p

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 SCHEMA = "specfix/shim-v1"
+MOST = 1 << 20  # bytes; every process of the engine reads it
 PATH = Path(__file__).with_name("manifest.json")
 
 
@@ -18,6 +19,8 @@ class Unusable(Exception):
 def read(path: Path = PATH) -> dict[str, dict[str, Any]]:
     """Patch -> settings."""
     try:
+        if not path.is_file() or path.stat().st_size > MOST:
+            raise Unusable(f"manifest cannot be read: {path} is no file of at most {MOST} bytes")
         text = path.read_bytes()
         digest = path.with_suffix(".sha256").read_text("ascii").strip()
     except (OSError, ValueError) as error:
