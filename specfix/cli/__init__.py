@@ -61,20 +61,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return 130
     except BrokenPipeError:
-        # The buffer still holds text, and Python would complain when it closes the stream at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         return 141
     except CannotCheck as problem:
         return complain(str(problem))
     except UsageProblem as problem:
         return complain(usage(problem))
     except OSError as problem:  # a loader names what it cannot read; this is the disk, or the output
+        drop_output()
         return complain(str(problem))
     except Exception as bug:
         import traceback
 
         traceback.print_exc()
         return complain(f"{type(bug).__name__} above is a bug of specfix or of a plugin: please report it")
+
+
+def drop_output() -> None:
+    """What the buffer still holds cannot be written, and Python would complain when it closes the stream at exit."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def usage(problem: Exception) -> str:
