@@ -16,6 +16,7 @@ from specfix.deployment.shim import PATH, find_shim
 from specfix.errors import CannotCheck
 from specfix.repair import diff, output
 from specfix.repair.apply import AnyModel, apply
+from specfix.repair.files.entry import Folder
 from specfix.repair.files.folder import moved, output_folder
 from specfix.repair.launch import DRAFT, SHIM, TARGET, Launch, check_path, launch, place
 from specfix.repair.plan import Plan, identity, keeping_draft, make_plan
@@ -24,7 +25,8 @@ from specfix.repair.plan import Plan, identity, keeping_draft, make_plan
 @dataclass(frozen=True, slots=True)
 class Fixed:
     """What came of it: ``report`` on what was given, the ``plan`` with what is left, how the result is started, and its
-    folder. ``written`` is False where nothing was written, since the folder held all this before."""
+    folder. ``written`` is False where nothing was written, since the folder held all this before; ``note`` says what of
+    an older one could not be taken away."""
 
     case: Case
     report: Report
@@ -33,6 +35,7 @@ class Fixed:
     out: Path
     written: bool = False
     keep_draft: bool = False
+    note: str | None = None
 
     def diff(self) -> str:
         """What the plan changes, as unified diffs."""
@@ -68,7 +71,7 @@ def prepare(
     **options: Any,
 ) -> Fixed:
     """The plan, and how what it makes is started. Writes nothing. Raises CannotCheck."""
-    folder = Path(out).absolute()
+    folder = output.settled(Path(out))
     case = gather(target, draft, **options)
     before = case.deployment
     refuse_one_folder(before)
@@ -76,6 +79,7 @@ def prepare(
     seen = keeping_draft if keep_draft else unchanged
     plan = make_plan(seen(report), lambda changes: seen(case.check(apply(before, changes))), unsafe=unsafe)
     start = launch(before, plan.after.deployment, plan.changes, case.engine)
+    refuse_bytes(folder, before, start)
     drafting = start.draft_in(str(folder)) or (start.target_in(str(folder)) if before.draft else None)
     if drafting is not None:
         check_path(drafting, before.serving.method, case.engine)
@@ -84,12 +88,23 @@ def prepare(
 
 def write(fixed: Fixed, *, copy: bool = False) -> Fixed:
     """Write the folder. Raises CannotCheck, and then it is as it was."""
+    folder = entries(fixed, copy)
+    done = output.write(fixed.out, folder, kept(fixed.case.deployment), lambda new: verify(new, fixed))
+    return replace(fixed, written=done.new, note=done.note)
+
+
+def holds(fixed: Fixed, *, copy: bool = False) -> bool:
+    """Whether the folder is there already, as it would be written. Raises CannotCheck for what write() would refuse."""
+    return output.check(fixed.out, entries(fixed, copy), kept(fixed.case.deployment))
+
+
+def entries(fixed: Fixed, copy: bool) -> Folder:
+    """What is to lie in the folder. Raises CannotCheck."""
+    refuse_colon(fixed.out, fixed.launch)
     try:
-        folder = output_folder(fixed.out, fixed.report, fixed.plan, fixed.launch, copy=copy)
+        return output_folder(fixed.out, fixed.report, fixed.plan, fixed.launch, copy=copy)
     except OSError as error:
         raise CannotCheck(f"{error.filename} cannot be read: {error.strerror}") from None
-    written = output.write(fixed.out, folder, kept(fixed.case.deployment), lambda new: verify(new, fixed))
-    return replace(fixed, written=written)
 
 
 def unchanged(report: Report) -> Report:
@@ -104,6 +119,27 @@ def refuse_one_folder(deployment: Deployment) -> None:
             f"TARGET and DRAFT are both {place(target).served}, and one config cannot be repaired for two: leave DRAFT "
             "out where the target holds its own MTP layers, else give the draft's own folder"
         )
+
+
+def refuse_colon(folder: Path, start: Launch) -> None:
+    """Raise CannotCheck for a folder from which the shim could not be loaded."""
+    if start.shim is not None and ":" in str(folder):
+        raise CannotCheck(f"--out {folder} holds a ':', and PYTHONPATH, which leads to the shim, splits there")
+
+
+def refuse_bytes(folder: Path, before: Deployment, start: Launch) -> None:
+    """Raise CannotCheck for what is no text: the files are UTF-8, and JSON and YAML have no other way to write it."""
+    given = {"--out": str(folder), "TARGET": place(before.target).served}
+    if before.draft is not None:
+        given["DRAFT"] = place(before.draft).served
+    given |= {f"--{flag}": str(value) for flag, value in start.engine_args.items()}
+    given |= {f"--env {name}": value for name, value in start.env.items()}
+    for what, value in given.items():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            shown = "" if what.startswith("--env") else f" {value}"
+            raise CannotCheck(f"{what}{shown} is not UTF-8: it cannot be written into the result") from None
 
 
 def kept(deployment: Deployment) -> list[tuple[str, Path]]:

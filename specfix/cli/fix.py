@@ -67,10 +67,10 @@ def fix(
     """Repair a pair: write what starts it right into a new folder. The models stay as they are.
 
     Exit status: 0 nothing at or above --fail-on is left, 1 something is, 2 it could not. With --diff: 1 where
-    something would change.
+    something would change, 0 where DIR holds it already.
     """
     from specfix.repair import summary
-    from specfix.repairing import prepare, write
+    from specfix.repairing import holds, prepare, write
     from specfix.report.terminal import Terminal
 
     if out is None and not diff:
@@ -100,11 +100,11 @@ def fix(
         ignore=ignore or (),
     )
     if diff:
-        text = fixed.diff()
+        text = "" if out is not None and holds(fixed, copy=copy) else fixed.diff()
         return Outcome(text, int(bool(text)))
     fixed = write(fixed, copy=copy)
     after = fixed.plan.after
     failed = fail_on is not FailOn.never and after.reaches(fail_on.value)
     undecided = strict and bool(after.skipped)
-    text = summary.render(fixed.report, fixed.plan, fixed.out, fixed.written, Terminal.of(sys.stdout))
+    text = summary.render(fixed.report, fixed.plan, fixed.out, fixed.written, fixed.note, Terminal.of(sys.stdout))
     return Outcome(text, int(failed or undecided))

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from difflib import unified_diff
 
 from specfix.checker.report import Report
 from specfix.repair.files.folder import moved, script
 from specfix.repair.launch import Launch, launch
 from specfix.repair.plan import Plan
+from specfix.report.secrets import masked
 
 
 def render(report: Report, plan: Plan, after: Launch, out: str) -> str:
-    """Diffs from what was asked for to what would be written to ``out``; nothing where nothing would change."""
+    """Diffs from what was asked for to what would be written to ``out``; nothing where nothing would change. They go to
+    logs, so secrets are masked."""
     before, result = report.deployment, plan.after.deployment
     asked = launch(before, before, {}, report.engine)
     parts = [
         lines(old.config.text, new.config.text, old.config.file, f"{out}/{name}/config.json")
         for name, (_, old, new) in moved(before, result, after).items()
     ]
-    old, new = (script(before, final, start, report.engine) for final, start in ((before, asked), (result, after)))
+    old, new = (
+        script(before, final, replace(start, env=masked(start.env)), report.engine)
+        for final, start in ((before, asked), (result, after))
+    )
     parts.append(lines(old, new, "the command as asked for", f"{out}/launch.sh"))
     return "".join(line for part in parts for line in part)
 

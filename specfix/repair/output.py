@@ -11,13 +11,17 @@ import fcntl
 import json
 import os
 import shutil
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from specfix import __version__
 from specfix.errors import CannotCheck
 from specfix.repair.files.entry import Copy, Entry, File, Folder, Link
+from specfix.repair.launch import SHIM
 
 MARKER = ".specfix"
 SCHEMA = "specfix/output-v1"
@@ -26,25 +30,52 @@ LINKED_LATER = ("draft/", "target/")  # where launch.sh puts links into the Hub 
 Verify = Callable[[Path], None]
 
 
-def write(out: Path, folder: Folder, keep: list[tuple[str, Path]], verify: Verify) -> bool:
-    """Make ``out`` hold ``folder``; False where it does already, and nothing is touched.
+@dataclass(frozen=True, slots=True)
+class Written:
+    """``new`` is False where the folder held all this already; ``note`` says what of an older one is still there."""
+
+    new: bool
+    note: str | None = None
+
+
+def settled(out: Path) -> Path:
+    """``out`` with its parent's links followed, once and for all: ``link/..`` is not where it seems."""
+    try:
+        out = Path(os.path.realpath(out)) if out.name in ("", "..") else out.parent.resolve() / out.name
+    except (OSError, RuntimeError):  # links in a circle
+        raise CannotCheck(f"--out {out} leads in a circle: choose another place") from None
+    return out
+
+
+def check(out: Path, folder: Folder, keep: list[tuple[str, Path]]) -> bool:
+    """Whether ``out`` holds ``folder`` already. Raises CannotCheck where it could not be written there."""
+    refuse(out, keep)
+    if not out.exists():
+        return False
+    refuse_foreign(out)
+    return same(out, {MARKER: marker(folder), **folder})
+
+
+def write(out: Path, folder: Folder, keep: list[tuple[str, Path]], verify: Verify) -> Written:
+    """Make ``out``, which is settled, hold ``folder``; where it does already, nothing is touched.
 
     ``keep`` are (what it is, folder) that must not be written into, nor away. ``verify`` looks at the written folder
     before it gets its name, and may raise. Raises CannotCheck, and then ``out`` is as it was.
     """
-    out = out.absolute()
     refuse(out, keep)
-    folder = {MARKER: marker(folder), **folder}
     new, old = (out.with_name(f".{out.name}.specfix-{part}") for part in ("new", "old"))
-    with locked(out.parent):
-        if out.exists():
-            refuse_foreign(out)
-            if same(out, folder):
-                remove(new, old)
-                return False
-        remove(new, old)
+    with locked(out.parent), terminable():
         try:
-            fill(new, folder)
+            if not out.exists() and not old.is_symlink() and files_of(old) is not None:
+                old.rename(out)  # it was set aside by one that was killed before the new one got its name
+        except OSError as error:
+            raise unwritable(out, error) from None
+        if check(out, folder, keep):
+            return Written(False, tidied(new, old))
+        remove(new, old)
+        refuse_copies(out, folder)
+        try:
+            fill(new, {MARKER: marker(folder), **folder})
             verify(new)
             if out.exists():
                 out.rename(old)
@@ -58,9 +89,7 @@ def write(out: Path, folder: Folder, keep: list[tuple[str, Path]], verify: Verif
                 raise unwritable(out, error) from None
             raise
         sync(out.parent)
-        with suppress(CannotCheck):  # it is done; what is left of the older one goes with the next run
-            remove(old)
-    return True
+        return Written(True, tidied(old))
 
 
 def refuse(out: Path, keep: list[tuple[str, Path]]) -> None:
@@ -79,6 +108,9 @@ def refuse(out: Path, keep: list[tuple[str, Path]]) -> None:
     here = Path.cwd()
     if real == here or real in here.parents:
         raise CannotCheck(f"--out {out} is the working directory, or holds it: choose another place")
+    ours = next((above for above in real.parents if files_of(above) is not None), None)
+    if ours is not None:
+        raise CannotCheck(f"--out {out} lies in {ours}, which specfix wrote: choose another place")
     if not out.parent.is_dir():
         raise CannotCheck(f"--out {out}: there is no folder {out.parent}")
 
@@ -87,15 +119,21 @@ def refuse_foreign(out: Path) -> None:
     """Raise CannotCheck where ``out`` was not written by specfix, or holds what was not."""
     if not out.is_dir():
         raise CannotCheck(f"--out {out} exists and is no folder")
-    files = None
-    with suppress(OSError, ValueError, AttributeError):
-        given = json.loads((out / MARKER).read_text("utf-8"))
-        files = given.get("files") if given.get("schema") == SCHEMA else None
-    if not isinstance(files, list):
+    files = files_of(out)
+    if files is None:
         raise CannotCheck(f"--out {out} exists and was not written by specfix: choose another name, or move it away")
     for name in sorted(set(present(out)) - {*files, MARKER}):
         if not linked_later(out, name):
             raise CannotCheck(f"--out {out} holds {name}, which specfix did not write: move that away first")
+
+
+def files_of(out: Path) -> list[str] | None:
+    """The files that specfix wrote in a folder; None where it did not write the folder."""
+    with suppress(OSError, ValueError, AttributeError):
+        given = json.loads((out / MARKER).read_text("utf-8"))
+        files = given.get("files") if given.get("schema") == SCHEMA else None
+        return files if isinstance(files, list) else None
+    return None
 
 
 def linked_later(out: Path, name: str) -> bool:
@@ -109,12 +147,17 @@ def marker(folder: Folder) -> File:
 
 
 def present(out: Path) -> Iterator[str]:
-    """Every file and link below ``out``; Python's own caches, which come with running the shim, do not count."""
+    """Every file and link below ``out``. What running or installing the shim leaves there does not count."""
     for root, folders, files in os.walk(out):
         links = [name for name in folders if (Path(root) / name).is_symlink()]
-        folders[:] = [name for name in folders if name != "__pycache__"]
+        installed = Path(root) == out / SHIM
+        folders[:] = [name for name in folders if not (name == "__pycache__" or (installed and by_pip(name)))]
         for name in (*files, *links):
             yield (Path(root) / name).relative_to(out).as_posix()
+
+
+def by_pip(name: str) -> bool:
+    return name == "build" or name.endswith(".egg-info")
 
 
 def same(out: Path, folder: Folder) -> bool:
@@ -132,8 +175,9 @@ def unchanged(path: Path, entry: Entry) -> bool:
         if isinstance(entry, Copy):
             ours, theirs = path.stat(), entry.of.stat()
             return (ours.st_size, ours.st_mtime_ns) == (theirs.st_size, theirs.st_mtime_ns)
-        executable = bool(path.stat().st_mode & 0o100)
-        return executable == entry.executable and path.read_bytes() == entry.content
+        mode = path.stat().st_mode
+        closed = not entry.private or not mode & 0o077
+        return closed and bool(mode & 0o100) == entry.executable and path.read_bytes() == entry.content
     except OSError:
         return False
 
@@ -152,12 +196,31 @@ def fill(new: Path, folder: Folder) -> None:
             times = entry.of.stat()
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
         else:
+            if entry.private:
+                path.touch(0o600)  # before anything is in it
             path.write_bytes(entry.content)
             if entry.executable:
                 path.chmod(path.stat().st_mode | (path.stat().st_mode & 0o444) >> 2)  # for whoever may read it
         sync(path)
     for root, _, _ in os.walk(new):
         sync(Path(root))
+
+
+def refuse_copies(out: Path, folder: Folder) -> None:
+    """Raise CannotCheck where a file to be copied cannot be read, or all of them do not fit on the disk."""
+    needed = 0
+    for entry in folder.values():
+        if isinstance(entry, Copy):
+            try:
+                with entry.of.open("rb") as file:
+                    needed += os.fstat(file.fileno()).st_size
+            except OSError as error:
+                raise CannotCheck(f"{entry.of} cannot be read, and so not copied: {error.strerror}") from None
+    if needed and needed > (free := shutil.disk_usage(out.parent).free):
+        raise CannotCheck(
+            f"--copy needs {needed:,} bytes, and {out.parent} has {free:,} free: leave --copy out, or choose another "
+            "place"
+        )
 
 
 def sync(path: Path) -> None:
@@ -178,7 +241,35 @@ def remove(*leftovers: Path) -> None:
             try:
                 shutil.rmtree(path)
             except OSError as error:
-                raise unwritable(path, error) from None
+                raise CannotCheck(f"{path}, left by an earlier run, cannot be removed: {reason(path, error)}") from None
+
+
+def tidied(*leftovers: Path) -> str | None:
+    """Take away what is left, and say what cannot be: it is in nobody's way yet."""
+    try:
+        remove(*leftovers)
+    except CannotCheck as error:
+        return str(error)
+    return None
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """SIGTERM as an exception, so that no half of a folder stays behind; not where a program has its own way."""
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def stop(number: int, _: object) -> None:
+        signal.signal(number, signal.SIG_IGN)  # what is being cleaned up is not left half clean
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextmanager
@@ -198,6 +289,10 @@ def locked(parent: Path) -> Iterator[None]:
 
 def unwritable(path: Path, error: OSError) -> CannotCheck:
     """What the system says, in words that name the place."""
-    reason = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror or str(error)
-    where = f" ({error.filename})" if error.filename and str(error.filename) != str(path) else ""
-    return CannotCheck(f"{path} cannot be written: {reason}{where}")
+    return CannotCheck(f"{path} cannot be written: {reason(path, error)}")
+
+
+def reason(path: Path, error: OSError) -> str:
+    """The system's own reason, with the file that it is about where that is another."""
+    why = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror or str(error)
+    return why + (f" ({error.filename})" if error.filename and str(error.filename) != str(path) else "")

@@ -14,8 +14,8 @@ from specfix.report.text import heading
 from specfix.report.words import count
 
 
-def render(report: Report, plan: Plan, out: Path, written: bool, terminal: Terminal) -> str:
-    """The whole text, with its last newline."""
+def render(report: Report, plan: Plan, out: Path, written: bool, note: str | None, terminal: Terminal) -> str:
+    """The whole text, with its last newline. ``note`` is one more thing to know of the folder."""
     lines = [heading(report)]
     for found in plan.done:
         lines += ["", *entry("done", "good", found, done(found, plan), terminal)]
@@ -24,8 +24,9 @@ def render(report: Report, plan: Plan, out: Path, written: bool, terminal: Termi
     place = printable(shown(str(out)))
     state = "written" if written else "as it was: it held all this already"
     mended = f"{count(len(plan.done), 'finding')} mended" if plan.done else "nothing to mend"
-    command = f"bash {shlex.quote(f'{place}/launch.sh')}"
-    lines += ["", f"{mended}, {len(plan.left)} left; {place} is {state}", f"next: {command}"]
+    script = f"{'./' if place.startswith('-') else ''}{place}/launch.sh"  # not to be taken for an option
+    lines += ["", f"{mended}, {len(plan.left)} left; {place} is {state}", *([printable(note)] if note else [])]
+    lines.append(f"next: bash {shlex.quote(script)}")
     return "\n".join(lines) + "\n"
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from specfix import __version__
+from specfix.report.secrets import masked
 
 if TYPE_CHECKING:
     from specfix.checker.report import Report, Reported
@@ -36,7 +37,7 @@ def document(report: Report) -> dict[str, Any]:
                 "source": report.engine.source,
             },
             "hardware": asdict(deployment.hardware) if deployment.hardware else None,
-            "serving": asdict(serving),
+            "serving": asdict(replace(serving, env=masked(serving.env))),
             "assumptions": list(deployment.assumptions),
         },
         "verdict": report.verdict,

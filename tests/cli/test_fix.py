@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -106,7 +107,7 @@ def test_diff_writes_nothing(specfix: Run, tmp_path: Path, monkeypatch: pytest.M
     assert (done.returncode, list(tmp_path.iterdir())) == (1, [])
     lines = done.stdout.splitlines()
     assert '-  "max_position_embeddings": 2048,' in lines and '+  "max_position_embeddings": 8192,' in lines
-    assert '+export PYTHONPATH="$here/shim${PYTHONPATH:+:$PYTHONPATH}"' in lines
+    assert '+export PYTHONPATH="$_specfix_here/shim${PYTHONPATH:+:$PYTHONPATH}"' in lines
     assert any(line.startswith("-  --speculative-config") and DRAFT in line for line in lines)
     assert any(line.startswith("+  --speculative-config") and "/draft" in line for line in lines)
     nothing = specfix("fix", TARGET, DRAFT, *GPU, "--max-model-len", "1024", "--diff", "--out", "x")
@@ -129,6 +130,61 @@ def test_what_cannot_be_done_is_one_line_on_stderr(specfix: Run, arguments: tupl
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("specfix: error: ") and done.stderr.count("\n") == 1
     assert named in done.stderr
+
+
+def test_diff_refuses_what_a_run_refuses(specfix: Run, tmp_path: Path) -> None:
+    out = str(tmp_path / "out")
+    for place in (f"{DRAFT}/out", str(tmp_path / "no/out"), str(tmp_path / "a:b")):
+        done = [specfix("fix", TARGET, DRAFT, *CPU, "--out", place, *diff) for diff in ((), ("--diff",))]
+        assert [each.returncode for each in done] == [2, 2] and done[0].stderr == done[1].stderr
+        assert "bug" not in done[0].stderr
+    assert specfix("fix", TARGET, DRAFT, *CPU, "--out", out, "--diff").returncode == 1
+    specfix("fix", TARGET, DRAFT, *CPU, "--out", out)
+    again = specfix("fix", TARGET, DRAFT, *CPU, "--out", out, "--diff")
+    assert (again.returncode, again.stdout) == (0, "")
+    assert specfix("fix", TARGET, DRAFT, *GPU, "--out", out, "--diff").returncode == 1
+
+
+def test_the_next_command_takes_no_name_for_an_option(
+    specfix: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = specfix("fix", TARGET, DRAFT, *GPU, "--out=-x")
+    assert done.stdout.endswith("next: bash ./-x/launch.sh\n")
+
+
+def test_secrets_stand_only_where_they_are_needed(specfix: Run, tmp_path: Path) -> None:
+    secrets = ("HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "db_password", "APP_CREDENTIALS")
+    env = [part for name in secrets for part in ("--env", f"{name}=hunter2")]
+    env += ["--env", "TOKENIZERS_PARALLELISM=plain"]
+    arguments = (TARGET, DRAFT, *GPU, *env)
+    said = [specfix("check", *arguments, "--format", form).stdout for form in ("text", "json", "github")]
+    said.append(specfix("fix", *arguments, "--diff").stdout)
+    done = specfix("fix", *arguments, "--out", str(tmp_path / "out"))
+    files = {path.name: path.read_text() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert sorted(name for name, text in files.items() if "hunter2" in text) == ["launch.sh", "overrides.json"]
+    assert not any("hunter2" in text for text in [*said, done.stdout])
+    for text in (said[1], files["report.json"], files["serve.yaml"]):
+        assert all(name in text for name in secrets) and "***" in text and "plain" in text
+
+
+@pytest.mark.parametrize("where", ["target", "draft", "--out", "--env"])
+def test_bytes_that_are_no_text(specfix: Run, tmp_path: Path, where: str) -> None:
+    odd = os.fsdecode(b"x\xff")
+    try:
+        (tmp_path / odd).mkdir()
+    except OSError:
+        pytest.skip("this file system takes UTF-8 only")
+    models = {"target": Path(TARGET), "draft": Path(DRAFT)}
+    if where in models:
+        shutil.copytree(models[where], tmp_path / odd / "model")
+        models[where] = tmp_path / odd / "model"
+    out = tmp_path / odd / "out" if where == "--out" else tmp_path / "out"
+    env = ("--env", f"X={odd}") if where == "--env" else ()
+    done = specfix("fix", *map(str, models.values()), *GPU, *env, "--out", str(out))
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "is not UTF-8" in done.stderr and "bug" not in done.stderr
+    assert not out.exists()
 
 
 def test_a_lone_file_cannot_be_served(specfix: Run, tmp_path: Path) -> None:
@@ -180,15 +236,24 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return snapshot
 
 
+def environment(out: Path, hub_cache: Path) -> dict[str, str]:
+    """One in which a vllm is found through a link, with a python beside what that leads to."""
+    tools, home = out.parent / "bin", out.parent / "home"
+    if not tools.exists():
+        tools.mkdir()
+        home.mkdir()
+        (home / "vllm").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+        (home / "vllm").chmod(0o755)
+        (home / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        (home / "python").chmod(0o755)
+        (tools / "vllm").symlink_to("../home/vllm")
+        (tools / "python3").write_text("#!/bin/sh\necho not this python >&2; exit 3\n")
+        (tools / "python3").chmod(0o755)
+    return {"PATH": f"{tools}:{os.defpath}", "HF_HUB_CACHE": str(hub_cache), "HF_HUB_OFFLINE": "1", "HOME": "/"}
+
+
 def launch(out: Path, hub_cache: Path) -> subprocess.CompletedProcess[str]:
-    tools = out.parent / "bin"
-    tools.mkdir(exist_ok=True)
-    (tools / "vllm").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    (tools / "vllm").chmod(0o755)
-    (tools / "python").unlink(missing_ok=True)
-    (tools / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    (tools / "python").chmod(0o755)
-    env = {"PATH": f"{tools}:{os.environ['PATH']}", "HF_HUB_CACHE": str(hub_cache), "HF_HUB_OFFLINE": "1", "HOME": "/"}
+    env = environment(out, hub_cache)
     return subprocess.run(
         ["bash", str(out / "launch.sh")], capture_output=True, text=True, env=env, check=False, timeout=60
     )
@@ -225,6 +290,51 @@ def test_a_draft_on_the_hub_is_linked_from_the_cache(
     (cache / "config.json").write_text("{}")
     started = launch(out, tmp_path / "hub")
     assert started.returncode == 1 and "has another config.json than was repaired" in started.stderr
+
+
+RIVAL = """
+from pathlib import Path
+link = Path.symlink_to
+def late(self, to):
+    if not (self.parent / to.name).is_symlink():
+        link(self.parent / to.name, to)
+    link(self, to)
+Path.symlink_to = late
+"""
+
+
+def test_another_start_that_is_faster(specfix: Run, tmp_path: Path, cache: Path) -> None:
+    """It makes each link just before this one does."""
+    out = tmp_path / "out"
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site/sitecustomize.py").write_text(RIVAL)
+    specfix("fix", TARGET, HUB_ID, *GPU, "--env", f"PYTHONPATH={tmp_path / 'site'}", "--out", str(out))
+    (cache / "pytorch_model.bin").write_bytes(b"w")
+    started = launch(out, tmp_path / "hub")
+    assert (started.returncode, started.stderr) == (0, "")
+    assert sorted(path.name for path in (out / "draft").iterdir()) == ["config.json", "pytorch_model.bin"]
+
+
+def test_what_stands_in_the_way_of_linking_is_one_line(specfix: Run, tmp_path: Path, cache: Path) -> None:
+    out = tmp_path / "out"
+    specfix("fix", TARGET, HUB_ID, *GPU, "--out", str(out))
+    (cache / "pytorch_model.bin").write_bytes(b"w")
+    (out / "draft/pytorch_model.bin").mkdir()  # as good as a folder that cannot be written
+    started = launch(out, tmp_path / "hub")
+    assert (started.returncode, started.stderr.count("\n")) == (1, 1)
+    assert f"the files of {HUB_ID} cannot be linked in {out}/draft: " in started.stderr
+
+
+def test_without_a_vllm_nothing_else_is_run(specfix: Run, tmp_path: Path, cache: Path) -> None:
+    out = tmp_path / "out"
+    specfix("fix", TARGET, HUB_ID, *GPU, "--out", str(out))
+    (tmp_path / "python").write_text(f"#!/bin/sh\ntouch {tmp_path}/evil\n")
+    (tmp_path / "python").chmod(0o755)
+    env = {"PATH": os.defpath, "HOME": "/"}
+    command = ["bash", str(out / "launch.sh")]
+    started = subprocess.run(command, capture_output=True, text=True, env=env, check=False, cwd=tmp_path)
+    assert (started.returncode, started.stderr.count("\n")) == (127, 1)
+    assert "vllm is not on PATH" in started.stderr and not (tmp_path / "evil").exists()
 
 
 def test_a_draft_that_is_not_cached_is_refused_clearly(specfix: Run, tmp_path: Path, cache: Path) -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file that is written."""
+    """A file that is written; a ``private`` one is for nobody else to read."""
 
     content: bytes
     executable: bool = False
+    private: bool = False
 
 
 @dataclass(frozen=True, slots=True)

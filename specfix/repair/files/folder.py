@@ -27,10 +27,12 @@ def output_folder(out: Path, report: Report, plan: Plan, launch: Launch, *, copy
     if launch.shim is not None:
         manifest = {"schema": SCHEMA, "patches": dict(launch.shim)}
         folder |= {f"{SHIM}/{file}": File(content) for file, content in shim_files(manifest).items()}
+    private = bool(report.deployment.serving.env)  # what was given may be secret
+    command = script(report.deployment, plan.after.deployment, launch, engine)
     return folder | {
-        "overrides.json": text(overrides_json.render(launch, str(out))),
+        "overrides.json": text(overrides_json.render(launch, str(out)), private=private),
         "serve.yaml": text(serve_yaml.render(launch, engine, str(out))),
-        "launch.sh": File(script(report.deployment, plan.after.deployment, launch, engine).encode(), executable=True),
+        "launch.sh": text(command, executable=True, private=private),
         "report.json": text(report_json.render(report, plan)),
     }
 
@@ -57,5 +59,5 @@ def moved(before: Deployment, after: Deployment, launch: Launch) -> Moved:
     return found
 
 
-def text(content: str) -> File:
-    return File(content.encode())
+def text(content: str, *, executable: bool = False, private: bool = False) -> File:
+    return File(content.encode(), executable, private)

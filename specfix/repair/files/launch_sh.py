@@ -14,20 +14,36 @@ from specfix.engines import Engine
 from specfix.errors import CannotCheck
 from specfix.repair.launch import SHIM, Launch, Place, diverting
 
-HERE = "\ue000"  # private use: stands for the script's folder until the text is quoted
+HERE = "\ud800"  # stands for the script's folder until the text is quoted: half a character, which no path holds
+JSON = "$_specfix_json"  # the same, as a part of JSON text
 VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+# what bash will not set, or sets by itself, and the names of this script's own
+NOT_OURS = re.compile(
+    r"_|_specfix_\w*|BASH(?!_ENV$)\w*|SHELLOPTS|SHLVL|E?UID|PPID|GROUPS|DIRSTACK|FUNCNAME|PIPESTATUS|HISTCMD"
+    r"|LINENO|S?RANDOM|SECONDS|EPOCH(REALTIME|SECONDS)",
+    re.ASCII,
+)
 
 START = """\
 #!/usr/bin/env bash
 # {what}. Options for `vllm serve` may follow: bash launch.sh --port 8001
 set -euo pipefail
-here=$(CDPATH='' cd -- "$(dirname -- "${{BASH_SOURCE[0]}}")" && pwd)
+
+_specfix_folder() {{  # of a file, all links followed; not every readlink has -f
+  local file=$1 link
+  while [ -L "$file" ]; do
+    link=$(readlink -- "$file")
+    case $link in /*) file=$link ;; *) file=$(dirname -- "$file")/$link ;; esac
+  done
+  CDPATH='' cd -P -- "$(dirname -- "$file")" && pwd -P
+}}
+_specfix_here=$(_specfix_folder "${{BASH_SOURCE[0]}}")
 """
 
 SHIM_LINES = f"""\
 
 # the shim is a vLLM plugin: it is found on PYTHONPATH, and left out where VLLM_PLUGINS is set and does not name it
-export PYTHONPATH="$here/{SHIM}${{PYTHONPATH:+:$PYTHONPATH}}"
+export PYTHONPATH="$_specfix_here/{SHIM}${{PYTHONPATH:+:$PYTHONPATH}}"
 if [ -n "${{VLLM_PLUGINS+set}}" ]; then
   case ",$VLLM_PLUGINS," in
     *,{PLUGIN},*) ;;
@@ -36,16 +52,23 @@ if [ -n "${{VLLM_PLUGINS+set}}" ]; then
 fi
 """
 
+NO_COLON = """\
+case $_specfix_here in
+  *:*) echo "launch.sh: PYTHONPATH cannot name a folder with ':' in its path: move $_specfix_here" >&2; exit 1 ;;
+esac
+"""
+
 JSON_LINES = """\
 
 # this folder as a part of JSON text
-quote='"' slash='\\'
-json=${here//"$slash"/"$slash$slash"} json=${json//"$quote"/"$slash$quote"}
+_specfix_quote='"' _specfix_slash='\\'
+_specfix_json=${_specfix_here//"$_specfix_slash"/"$_specfix_slash$_specfix_slash"}
+_specfix_json=${_specfix_json//"$_specfix_quote"/"$_specfix_slash$_specfix_quote"}
 """
 
 # Links what a repository on the Hub holds beside the config that was repaired.
 LINK = r"""
-import hashlib, json, sys
+import hashlib, json, sys, uuid
 from pathlib import Path
 
 folder, name, revision, digest = Path(sys.argv[1]), *sys.argv[2:]
@@ -66,27 +89,31 @@ for index in cached.glob("*.index.json"):
 lacking = sorted(file for file in weights if not (cached / file).exists())
 if lacking or not weights:
     sys.exit(f"launch.sh: {cached} lacks weights of {name} ({', '.join(lacking) or 'all'}); first: {fetch}")
-for path in cached.iterdir():
-    link = folder / path.name
-    if path.name != "config.json" and not (link.is_symlink() and link.readlink() == path):
-        link.unlink(missing_ok=True)
-        link.symlink_to(path)
+try:
+    for path in cached.iterdir():
+        link = folder / path.name
+        if path.name != "config.json" and not (link.is_symlink() and link.readlink() == path):
+            fresh = folder / f".{uuid.uuid4().hex}"  # several may start at once
+            fresh.symlink_to(path)
+            fresh.replace(link)
+except OSError as error:
+    sys.exit(f"launch.sh: the files of {name} cannot be linked in {folder}: {error.strerror}")
 """
-
 
 REPOSITORY = """\
 
 # of {name} only the config was written here: the rest is linked from the Hub cache of this machine
-python=$(dirname -- "$(command -v vllm)")/python
-[ -x "$python" ] || python=python3
-"$python" - "$here/{folder}" {name} {revision} {digest} <<'PYTHON'
+_specfix_vllm=$(type -P vllm) || {{ echo "launch.sh: vllm is not on PATH: activate its environment" >&2; exit 127; }}
+_specfix_python=$(_specfix_folder "$_specfix_vllm")/python
+[ -x "$_specfix_python" ] || _specfix_python=python3
+"$_specfix_python" - "$_specfix_here/{folder}" {name} {revision} {digest} <<'PYTHON'
 {script}PYTHON
 """
 
 REFUSAL = """\
 
 # this release takes the method from words in the draft's path, whatever is asked for
-case "${{here,,}}" in
+case "${{_specfix_here,,}}" in
 {cases}esac
 """
 
@@ -97,11 +124,12 @@ def render(launch: Launch, engine: Engine, what: str, hub: Mapping[str, tuple[Pl
     return "".join(
         [
             START.format(what=" ".join(what.split())),
-            environment(launch),
-            SHIM_LINES if launch.shim is not None else "",
+            NO_COLON if launch.shim is not None else "",
             refusal(launch, engine),
+            JSON_LINES if any(JSON in word for word in arguments) else "",
+            environment(launch),  # behind all that is reckoned here, and before what depends on it
+            SHIM_LINES if launch.shim is not None else "",
             *(link_lines(folder, place, model) for folder, (place, model) in hub.items()),
-            JSON_LINES if any("$json" in word for word in arguments) else "",
             "\nexec vllm serve ",
             " \\\n  ".join([*arguments, '"$@"']),
             "\n",
@@ -111,7 +139,7 @@ def render(launch: Launch, engine: Engine, what: str, hub: Mapping[str, tuple[Pl
 
 def words(launch: Launch) -> Iterator[str]:
     """The command's arguments, quoted, each flag with its value."""
-    yield quoted(launch.target_in(HERE), "$here")
+    yield quoted(launch.target_in(HERE), "$_specfix_here")
     values = dict(launch.engine_args)
     if launch.hf_overrides:
         values["hf-overrides"] = dict(launch.hf_overrides)
@@ -119,7 +147,7 @@ def words(launch: Launch) -> Iterator[str]:
         if isinstance(value, bool):
             yield f"--{flag}" if value else f"--no-{flag}"
         elif isinstance(value, dict):
-            yield f"--{flag} {quoted(json.dumps(value, ensure_ascii=False), '$json')}"
+            yield f"--{flag} {quoted(json.dumps(value, ensure_ascii=False), JSON)}"
         elif isinstance(value, list):
             yield " ".join([f"--{flag}", *(shlex.quote(str(part)) for part in value)])
         else:
@@ -132,11 +160,11 @@ def quoted(text: str, variable: str) -> str:
 
 
 def environment(launch: Launch) -> str:
-    """Variables unset and exported. Raises CannotCheck for a name that no shell can export."""
+    """Variables unset and exported. Raises CannotCheck for a name that bash cannot export."""
     lines = [f"unset {name}\n" for name in launch.unset_env]
     for name, value in launch.env.items():
-        if not VARIABLE.fullmatch(name):
-            raise CannotCheck(f"--env: a shell cannot export a variable called {name!r}")
+        if not VARIABLE.fullmatch(name) or NOT_OURS.fullmatch(name):
+            raise CannotCheck(f"--env: a bash script, as launch.sh is one, cannot set a variable called {name!r}")
         lines.append(f"export {name}={shlex.quote(value)}\n")
     return "".join(["\n", *lines]) if lines else ""
 
@@ -149,7 +177,7 @@ def refusal(launch: Launch, engine: Engine) -> str:
     cases = []
     for word, named in diverting(method, engine):
         text = f"launch.sh: {engine} takes method {named} for a draft whose path holds {word!r}: move the folder"
-        cases.append(f'  *{shlex.quote(word)}*) echo {shlex.quote(text)} "$here" >&2; exit 1 ;;\n')
+        cases.append(f'  *{shlex.quote(word)}*) echo {shlex.quote(text)} "$_specfix_here" >&2; exit 1 ;;\n')
     return REFUSAL.format(cases="".join(cases)) if cases else ""
 
 

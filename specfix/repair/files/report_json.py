@@ -15,7 +15,7 @@ SCHEMA = "specfix/fix-v1"
 
 
 def render(report: Report, plan: Plan) -> str:
-    return json.dumps(document(report, plan), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(document(report, plan), indent=2) + "\n"
 
 
 def document(report: Report, plan: Plan) -> dict[str, Any]:

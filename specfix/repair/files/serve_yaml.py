@@ -9,6 +9,7 @@ import yaml
 
 from specfix.engines import Engine
 from specfix.repair.launch import SHIM, Launch
+from specfix.report.secrets import masked
 
 HEADER = """\
 # For `vllm serve --config`, by {engine}. Its paths hold while this folder stays where it was written;
@@ -43,9 +44,9 @@ def document(launch: Launch, engine: Engine, out: str) -> dict[str, Any]:
 
 
 def environment(launch: Launch, out: str) -> str:
-    """What a YAML file cannot do, as comments."""
+    """What a YAML file cannot do, as comments. Secrets stand in launch.sh, which others may not read."""
     wanted = [f"unset {name}" for name in launch.unset_env]
-    wanted += [f"{name}={json.dumps(value)}" for name, value in launch.env.items()]
+    wanted += [f"{name}={json.dumps(value)}" for name, value in masked(launch.env).items()]
     if launch.shim is not None:
         wanted.append(f"{json.dumps(f'{out}/{SHIM}')} first on PYTHONPATH, and named by VLLM_PLUGINS if that is set")
     return "".join(f"# environment, which it cannot set: {line}\n" for line in wanted)

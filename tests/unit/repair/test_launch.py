@@ -29,7 +29,7 @@ from .pairs import OPTIONS, ROOT, change, state, write_pair
 
 VLLM = f"""#!{sys.executable}
 import json, os, sys
-names = ("PYTHONPATH", "VLLM_PLUGINS", "CUDA_VISIBLE_DEVICES", "ODD")
+names = ("PYTHONPATH", "VLLM_PLUGINS", "CUDA_VISIBLE_DEVICES", "ODD", "here", "json", "quote", "slash", "python")
 print(json.dumps([sys.argv[1:], {{name: os.environ[name] for name in names if name in os.environ}}]))
 """
 
@@ -325,16 +325,98 @@ def test_golden(tmp_path: Path, version: str) -> None:
         assert text == (golden / name).read_text()
 
 
-def test_the_launcher_in_the_readme_starts_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize("plugins", [None, "mine", "", "specfix_shim,mine"])
+def test_the_launcher_in_the_readme_starts_the_same(tmp_path: Path, plugins: str | None) -> None:
     target, draft = write_pair(tmp_path / "models")
     specfix.fix(target, draft, out=tmp_path / "fixed", enforce_eager=True, **CPU)
-    given, variables = start(tmp_path / "fixed/launch.sh")
+    here = {} if plugins is None else {"VLLM_PLUGINS": plugins}
+    given, variables = start(tmp_path / "fixed/launch.sh", **here)
     code = re.search(r"^```python launcher\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.S | re.M)
     assert code
-    env = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    env = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", **here}
     done = subprocess.run(
         [sys.executable, "-c", code[1]], cwd=tmp_path, env=env, capture_output=True, text=True, check=True
     )
     theirs, their_variables = json.loads(done.stdout)
     assert their_variables == variables
-    assert sorted(theirs) == sorted(given)
+    assert theirs[:2] == given[:2] == ["serve", str(target)]
+    assert flags_of(theirs[2:]) == flags_of(given[2:])
+
+
+def flags_of(given: list[str]) -> dict[str, list[str]]:
+    """Each flag with the words that follow it."""
+    found: dict[str, list[str]] = {}
+    for word in given:
+        if word.startswith("--"):
+            assert word not in found
+            found[word] = []
+        else:
+            found[list(found)[-1]].append(word)
+    return found
+
+
+def test_the_users_variables_are_not_the_scripts(tmp_path: Path) -> None:
+    target, draft = write_pair(tmp_path / "models")
+    env = dict.fromkeys(("here", "json", "quote", "slash", "python"), "/evil")
+    specfix.fix(target, draft, out=tmp_path / "out", env=env, **CPU)
+    given, variables = start(tmp_path / "out/launch.sh", json="/theirs")
+    assert json.loads(options_of(given)["--speculative-config"])["model"] == str(tmp_path / "out/draft")
+    assert variables == {**env, "PYTHONPATH": str(tmp_path / "out/shim")}
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain/launch.sh").write_text(launch_sh.render(PLAIN, ENGINE, "x", {}))
+    assert start(tmp_path / "plain/launch.sh", **env)[1] == env
+
+
+@pytest.mark.parametrize(
+    "name", ["UID", "EUID", "PPID", "SHELLOPTS", "BASHOPTS", "BASH_VERSINFO", "_specfix_here", "_"]
+)
+def test_a_name_that_bash_keeps_for_itself(tmp_path: Path, name: str) -> None:
+    target, draft = write_pair(tmp_path / "models")
+    with pytest.raises(CannotCheck, match=f"cannot set a variable called '{name}'"):
+        specfix.fix(target, draft, out=tmp_path / "out", env={name: "1"}, **OPTIONS)
+
+
+def test_the_names_that_bash_sets_are_all_refused(tmp_path: Path) -> None:
+    names = subprocess.run(["bash", "-c", "compgen -v"], capture_output=True, text=True, check=True, env={}).stdout
+    for name in names.split():
+        script = f"set -eu; env=$(type -P env); export {name}=7; exec $env"
+        kept = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False).stdout
+        assert f"\n{name}=7\n" in f"\n{kept}" or launch_sh.NOT_OURS.fullmatch(name), name
+
+
+@pytest.mark.parametrize("link", ["o2/launch.sh", "{here}/o2/launch.sh", "deep/two.sh", "-odd/launch.sh"])
+def test_a_link_to_the_script_starts_what_lies_beside_it(tmp_path: Path, link: str) -> None:
+    target, draft = write_pair(tmp_path / "models")
+    for name in ("o1", "o2", "-odd"):
+        specfix.fix(target, draft, out=tmp_path / name, **OPTIONS)
+    (tmp_path / "deep/er").mkdir(parents=True)
+    (tmp_path / "deep/two.sh").symlink_to("er/three.sh")
+    (tmp_path / "deep/er/three.sh").symlink_to("../../o2/launch.sh")
+    (tmp_path / "o1/ls.sh").symlink_to(link.format(here=tmp_path) if link.startswith("{") else f"../{link}")
+    given, _ = start(tmp_path / "o1/ls.sh")
+    home = tmp_path / ("-odd" if link.startswith("-") else "o2")
+    assert json.loads(options_of(given)["--speculative-config"])["model"] == str(home / "draft")
+
+
+def test_a_colon_in_the_path_of_the_shim(tmp_path: Path) -> None:
+    target, draft = write_pair(tmp_path / "models")
+    with pytest.raises(CannotCheck, match="holds a ':', and PYTHONPATH"):
+        specfix.fix(target, draft, out=tmp_path / "a:b", **CPU)
+    specfix.fix(target, draft, out=tmp_path / "out", **CPU)
+    shutil.move(tmp_path / "out", tmp_path / "a:b")
+    done = run(tmp_path / "a:b/launch.sh")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert "PYTHONPATH cannot name a folder with ':'" in done.stderr
+    specfix.fix(target, draft, out=tmp_path / "c:d", **OPTIONS)
+    given, _ = start(tmp_path / "c:d/launch.sh")
+    assert json.loads(options_of(given)["--speculative-config"])["model"] == str(tmp_path / "c:d/draft")
+
+
+@pytest.mark.parametrize("name", ["\ue000", "\\ud800", "$_specfix_json"])
+def test_no_path_is_mistaken_for_the_scripts_folder(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    target, draft = write_pair(tmp_path / name)
+    specfix.fix(target, draft, out=tmp_path / "out", **OPTIONS | {"max_model_len": 1024})
+    given, _ = start(tmp_path / "out/launch.sh")
+    assert given[1] == str(target)
+    assert json.loads(options_of(given)["--speculative-config"])["model"] == str(draft)

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
+import signal
+import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -97,11 +102,16 @@ def test_a_changed_one_is_replaced_whole(fix: Fix, tmp_path: Path) -> None:
 def test_what_the_shim_and_launch_leave_behind_does_not_count(fix: Fix, tmp_path: Path) -> None:
     cpu: dict[str, Any] = {"hardware": "cpu"}
     fix(**cpu)
-    cached = tmp_path / "out/shim/specfix_shim/__pycache__"
-    cached.mkdir()
-    (cached / "x.pyc").touch()
+    for name in ("specfix_shim/__pycache__", "build/lib", "specfix_shim.egg-info"):
+        (tmp_path / "out/shim" / name).mkdir(parents=True)
+        (tmp_path / "out/shim" / name / "x").touch()
     (tmp_path / "out/draft/from-the-cache").symlink_to("/nowhere")
     assert not fix(**cpu).written
+    assert fix(**cpu, max_model_len=4096).written
+    (tmp_path / "out/build").mkdir()
+    (tmp_path / "out/build/mine").touch()
+    with pytest.raises(CannotCheck, match="holds build/mine"):
+        fix(**cpu)
 
 
 def make_file(out: Path) -> None:
@@ -180,6 +190,135 @@ def test_not_the_working_directory(fix: Fix, tmp_path: Path, monkeypatch: pytest
         monkeypatch.chdir(tmp_path / here)
         with pytest.raises(CannotCheck, match="is the working directory, or holds it"):
             fix()
+
+
+def test_not_in_an_earlier_result(fix: Fix, tmp_path: Path) -> None:
+    fix()
+    before = state(tmp_path)
+    for place in ("out/again", "out/draft/again"):
+        with pytest.raises(CannotCheck, match=r"lies in .*/out, which specfix wrote"):
+            fix(tmp_path / place)
+    assert state(tmp_path) == before
+
+
+def test_links_on_the_way_to_it_are_followed_once(fix: Fix, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "deep/er").mkdir(parents=True)
+    (tmp_path / "lk").symlink_to("deep/er")
+    monkeypatch.chdir(tmp_path)
+    fixed = fix(Path("lk/../zz"))
+    assert fixed.written and fixed.out == tmp_path / "deep/zz"
+    assert f'"draft": "{tmp_path}/deep/zz/draft"' in (tmp_path / "deep/zz/overrides.json").read_text()
+    assert not (tmp_path / "zz").exists()
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(CannotCheck, match=r"leads in a circle|there is no folder"):
+        fix(tmp_path / "a/out")
+
+
+def test_what_was_set_aside_comes_back_first(fix: Fix, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed between the two renames, and then a run that fails."""
+    fix(max_model_len=4096)
+    before = state(tmp_path / "out")
+    (tmp_path / "out").rename(tmp_path / ".out.specfix-old")
+    with monkeypatch.context() as patched:
+        patched.setattr("specfix.repair.output.fill", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "I/O")))
+        with pytest.raises(CannotCheck, match="I/O"):
+            fix()
+    assert state(tmp_path / "out") == before
+    assert fix().written
+
+
+def test_what_was_never_ours_does_not_come_back(fix: Fix, tmp_path: Path) -> None:
+    make_foreign(tmp_path / ".out.specfix-old")
+    assert fix().written
+    assert not (tmp_path / "out/thesis.tex").exists()
+
+
+def test_an_older_one_that_cannot_be_removed_is_told(fix: Fix, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fix(max_model_len=4096)
+
+    def refuse(path: Path) -> None:
+        raise OSError(errno.EACCES, "Permission denied", str(path / "draft"))
+
+    words = r"\.out\.specfix-old, left by an earlier run, cannot be removed: Permission denied \(.*/draft\)"
+    with monkeypatch.context() as patched:
+        patched.setattr("shutil.rmtree", refuse)
+        for written in (True, False):
+            fixed = fix()
+            assert fixed.written == written
+            assert re.search(words, fixed.note or "")
+        with pytest.raises(CannotCheck, match=words):  # its name is needed now
+            fix(max_model_len=4096)
+    assert fix().note is None and not (tmp_path / ".out.specfix-old").exists()
+
+
+def test_ended_by_a_signal(tmp_path: Path) -> None:
+    target, draft = write_pair(tmp_path / "models")
+    script = (
+        "import sys, time; from pathlib import Path; from specfix.repair import output; from specfix.cli import main\n"
+        "output.sync = lambda path: (print(flush=True), time.sleep(60))\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in OPTIONS.items()]
+    command = [sys.executable, "-c", script, "fix", str(target), str(draft), *options, "--out", str(tmp_path / "out")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert process.stdout
+    with process.stdout:
+        process.stdout.readline()
+        assert (tmp_path / ".out.specfix-new").exists()
+        process.terminate()
+        assert process.wait(30) == 128 + signal.SIGTERM
+    assert [path.name for path in tmp_path.iterdir()] == ["models"]
+
+
+def test_the_way_of_a_program_with_signals_stays(fix: Fix, tmp_path: Path) -> None:
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    fix()
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    worker = threading.Thread(target=lambda: fix(max_model_len=4096))
+    worker.start()
+    worker.join()
+    assert not fix(max_model_len=4096).written
+
+
+def test_copies_that_do_not_fit(fix: Fix, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=500))
+    needed = sum(path.stat().st_size for path in (tmp_path / "models/draft").rglob("*") if path.is_file())
+    needed -= (tmp_path / "models/draft/config.json").stat().st_size
+    with pytest.raises(CannotCheck, match=f"--copy needs {needed:,} bytes, and .* has 500 free"):
+        fix(copy=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["models"]
+    assert fix().written
+
+
+def test_a_copy_of_what_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target, draft = write_pair(tmp_path / "models")
+    source = draft / "tokenizer.model"
+    opened = Path.open
+
+    def refuse(self: Path, *arguments: Any, **options: Any) -> Any:
+        if self == source:
+            raise PermissionError(errno.EACCES, "Permission denied", str(self))
+        return opened(self, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(CannotCheck, match=f"{source} cannot be read, and so not copied: Permission denied"):
+        specfix.fix(target, draft, out=tmp_path / "out", copy=True, **OPTIONS)
+    assert [path.name for path in tmp_path.iterdir()] == ["models"]
+
+
+def test_variables_are_for_nobody_else_to_read(fix: Fix, tmp_path: Path) -> None:
+    def modes() -> dict[str, int]:
+        return {path.name: path.stat().st_mode & 0o077 for path in (tmp_path / "out").iterdir() if path.is_file()}
+
+    fix()
+    assert all(modes().values())
+    fix(env={"HF_TOKEN": "hunter2"})
+    assert [name for name, mode in sorted(modes().items()) if not mode] == ["launch.sh", "overrides.json"]
+    assert (tmp_path / "out/launch.sh").stat().st_mode & 0o700 == 0o700
+    assert not fix(env={"HF_TOKEN": "hunter2"}).written
+    (tmp_path / "out/overrides.json").chmod(0o644)
+    assert fix(env={"HF_TOKEN": "hunter2"}).written
 
 
 def test_no_parent_and_no_strange_name(fix: Fix, tmp_path: Path) -> None:

@@ -1,12 +1,29 @@
 #!/usr/bin/env bash
 # /folder/models/target with /folder/models/draft (eagle3) on vllm 0.26.0. Options for `vllm serve` may follow: bash launch.sh --port 8001
 set -euo pipefail
-here=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+
+_specfix_folder() {  # of a file, all links followed; not every readlink has -f
+  local file=$1 link
+  while [ -L "$file" ]; do
+    link=$(readlink -- "$file")
+    case $link in /*) file=$link ;; *) file=$(dirname -- "$file")/$link ;; esac
+  done
+  CDPATH='' cd -P -- "$(dirname -- "$file")" && pwd -P
+}
+_specfix_here=$(_specfix_folder "${BASH_SOURCE[0]}")
+case $_specfix_here in
+  *:*) echo "launch.sh: PYTHONPATH cannot name a folder with ':' in its path: move $_specfix_here" >&2; exit 1 ;;
+esac
+
+# this folder as a part of JSON text
+_specfix_quote='"' _specfix_slash='\'
+_specfix_json=${_specfix_here//"$_specfix_slash"/"$_specfix_slash$_specfix_slash"}
+_specfix_json=${_specfix_json//"$_specfix_quote"/"$_specfix_slash$_specfix_quote"}
 
 export VLLM_PLUGINS=mine,specfix_shim
 
 # the shim is a vLLM plugin: it is found on PYTHONPATH, and left out where VLLM_PLUGINS is set and does not name it
-export PYTHONPATH="$here/shim${PYTHONPATH:+:$PYTHONPATH}"
+export PYTHONPATH="$_specfix_here/shim${PYTHONPATH:+:$PYTHONPATH}"
 if [ -n "${VLLM_PLUGINS+set}" ]; then
   case ",$VLLM_PLUGINS," in
     *,specfix_shim,*) ;;
@@ -14,11 +31,7 @@ if [ -n "${VLLM_PLUGINS+set}" ]; then
   esac
 fi
 
-# this folder as a part of JSON text
-quote='"' slash='\'
-json=${here//"$slash"/"$slash$slash"} json=${json//"$quote"/"$slash$quote"}
-
 exec vllm serve /folder/models/target \
   --max-model-len 8192 \
-  --speculative-config '{"method": "eagle3", "num_speculative_tokens": 5, "model": "'"$json"'/draft"}' \
+  --speculative-config '{"method": "eagle3", "num_speculative_tokens": 5, "model": "'"$_specfix_json"'/draft"}' \
   "$@"
