@@ -35,7 +35,7 @@ NOT_NAMED = {"VLLM_PLUGINS": "another"}
 # As released: outcome and message, greedy and sampled. No word of the silent one.
 ARITY = ("refused", "too many values to unpack (expected 2)")
 SILENT = ("ran", "")
-GARBAGE = ("died", "is out of bounds for dimension 1 with size 512")
+GARBAGE = ("died", "")  # by an index out of bounds, as a rule: what is read is uninitialised memory
 RELEASED = {
     "0.20.2": (ARITY, ARITY),
     "0.21.0": (ARITY, ARITY),
@@ -158,8 +158,12 @@ def test_a_pair_is_repaired_by_the_shim_alone(
     ]
     greedy_before, sampled_before, *after = run(release, with_path(release, shim), tmp_path, jobs)
     for result, (outcome, message) in zip((greedy_before, sampled_before), RELEASED[version], strict=True):
-        assert result["outcome"] == outcome and message in result.get("message", ""), tell(result)
         assert "specfix shim" not in result["log"]
+        if (outcome, message) == GARBAGE and result["outcome"] == "ran":  # it can also be sampled with
+            with pytest.raises(AssertionError):
+                assert_all_accepted(result)
+            continue
+        assert result["outcome"] == outcome and message in result.get("message", ""), tell(result)
     if RELEASED[version][0] == SILENT:
         assert_stops_beyond_the_table(greedy_before)
     for result in after:
