@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,7 @@ from specfix.errors import CannotCheck
 from specfix.repair.apply import OPTIONS, of
 from specfix.repair.plan import Changes
 
+CACHE_KEY = "additional-config"  # a part of VllmConfig.compute_hash, and of nothing else on GPUs and CPUs
 BACKEND, BACKEND_VARIABLE = "attention-backend", "VLLM_ATTENTION_BACKEND"
 SPECULATIVE = ("method", "num_speculative_tokens")  # of Serving; `greedy` is no flag of the engine's
 FLAGS = sorted(OPTIONS - {*SPECULATIVE, "greedy"})
@@ -111,10 +114,14 @@ def launch(before: Deployment, after: Deployment, changes: Changes, engine: Engi
     if BACKEND in args and engine.serve.flags and BACKEND not in engine.serve.flags and engine.serve.backend_variable:
         env[BACKEND_VARIABLE] = args.pop(BACKEND)
     args = {flag: value for flag, value in args.items() if value is not None}
+    changed = draft_moves(before, after)
+    if changed and after.draft and not serving.enforce_eager and CACHE_KEY in (engine.serve.flags or ()):
+        # the size of the draft's tables is compiled in, and not every release's cache key tells two of them apart
+        digest = hashlib.sha256(after.draft.config.text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        args[CACHE_KEY] = json.dumps({"specfix_draft": digest})
     for flag in (*args, *(["hf-overrides"] if overrides else [])):
         if engine.serve.flags and flag not in engine.serve.flags:
             raise CannotCheck(f"{engine} has no --{flag}")
-    changed = draft_moves(before, after)
     own = before.draft is None or (before.draft.config is before.target.config and not changed)
     draft = None if own or changed or before.draft is None else place(before.draft)
     unset = {change.name for change in of(changes, "env") if change.value is None}

@@ -31,6 +31,7 @@ def check_again(specfix: Run, out: Path, engine: tuple[str, ...]) -> dict[str, A
     given = json.loads((out / "overrides.json").read_text())
     options: list[str] = []
     config = {key.replace("_", "-"): value for key, value in given["speculative_config"].items() if key != "model"}
+    given["engine_args"].pop("additional-config", None)  # a word to the compile cache, which no check reads
     for flag, value in {**given["engine_args"], **config}.items():
         options += [f"--{flag}"] if value is True else [f"--{flag}", str(value)]
     env = dict(given["env"])

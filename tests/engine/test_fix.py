@@ -329,10 +329,11 @@ def fails(bench: Bench, tell: Any) -> None:
 
 
 def test_compiled_with_the_failing_runs_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The size of the table is built into compiled code, and this release files both configs in one place.
+    """The size of the table is built into compiled code, and this release's key of its cache leaves the draft out: what
+    was compiled for the failing draft must not be met by the repaired one.
 
-    It does so where the target's table has yet another size: else the two models share one once that is repaired, and
-    what is compiled counts the tables. Few layers make a smaller graph to compile.
+    The key differs by itself where both models have one table size, for they share the table then, and what is compiled
+    counts the tables: so the target's is another here. Few layers make a smaller graph to compile.
     """
     version = "0.22.1"
     shallow = Pair(draft_positions=64, target_positions=2048, target_layers=4, aux_ids=(1, 2, 3))
@@ -354,4 +355,4 @@ def test_compiled_with_the_failing_runs_cache(tmp_path: Path, capsys: pytest.Cap
         print(*(told(version, "launch.sh", f"{name}, warm", counts=counts) for name, counts in after.items()), sep="\n")
     for counts in after.values():
         assert_all_accepted(counts, server)
-    assert graphs == set(cache.iterdir()) != set(), "the failing run's cache was not met"
+    assert set(cache.iterdir()) > graphs != set(), "the repaired draft met what was compiled for the failing one"

@@ -420,3 +420,19 @@ def test_no_path_is_mistaken_for_the_scripts_folder(tmp_path: Path, name: str) -
     given, _ = start(tmp_path / "out/launch.sh")
     assert given[1] == str(target)
     assert json.loads(options_of(given)["--speculative-config"])["model"] == str(draft)
+
+
+def test_compiled_code_of_the_draft_as_it_was_is_not_met(tmp_path: Path) -> None:
+    """A word of its own for each patched config goes into the key of the compile cache; nothing else needs one."""
+    target, draft = write_pair(tmp_path / "models")
+
+    def word(out: str, **options: Any) -> object:
+        return specfix.fix(target, draft, out=tmp_path / out, **(OPTIONS | options)).launch.engine_args.get(
+            "additional-config"
+        )
+
+    longer = word("a"), word("b", max_model_len=16384)
+    assert None not in longer and len(set(longer)) == 2
+    assert word("c", enforce_eager=True) is None
+    assert word("d", keep_draft=True) is None
+    assert word("e", max_model_len=2048) is None

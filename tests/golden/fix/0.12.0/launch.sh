@@ -22,5 +22,6 @@ export VLLM_ATTENTION_BACKEND=FLASHINFER
 
 exec vllm serve /folder/models/target \
   --max-model-len 8192 \
+  --additional-config '{"specfix_draft": "5d0ad4057b27e400"}' \
   --speculative-config '{"method": "eagle3", "num_speculative_tokens": 5, "model": "'"$_specfix_json"'/draft"}' \
   "$@"
