@@ -32,9 +32,8 @@ def aux_count_against_fc(
     source = f"the draft names {list(aux_plan.ids)}" if aux_plan.place else f"{engine} guesses {list(aux_plan.ids)}"
     if count != built:
         yield Finding(
-            f"{engine} builds the head's fc for {built} aux states, and {source}: {count} states arrive, and "
-            "drafting fails "
-            "on their shape.",
+            f"{engine} builds the head's fc for {built} aux states, and {source}: {count} states arrive, and drafting "
+            "fails on their shape.",
             aux_plan.location(draft),
             mismatch_phase(runners),
             repair=Repair(
@@ -51,9 +50,8 @@ def aux_count_against_fc(
     if width != built * hidden:
         made = f"{width // hidden} aux layers" if width % hidden == 0 else f"another hidden size than {hidden}"
         yield Finding(
-            f"fc.weight takes {width} inputs, so the head was made for {made}; {engine} builds it for {built} "
-            "states of "
-            f"{hidden}, {built * hidden} inputs, and {source}. The weights do not load.",
+            f"fc.weight takes {width} inputs, so the head was made for {made}; {engine} builds it for {built} states "
+            f"of {hidden}, {built * hidden} inputs, and {source}. The weights do not load.",
             aux_plan.location(draft),
             "load",
             related=(target.at("hidden_size"),),

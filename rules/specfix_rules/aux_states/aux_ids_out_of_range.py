@@ -28,8 +28,8 @@ def aux_ids_out_of_range(
     ):
         return
     yield Finding(
-        f"{aux_plan.said(draft, engine)}, and the target has {layers} layers: {outside[0]} is none of them. "
-        f"No state arrives for it under {engine}, and drafting fails on the shape of what does.",
+        f"{aux_plan.said(draft, engine)}, and the target has {layers} layers: {outside[0]} is none of them. No state "
+        f"arrives for it under {engine}, and drafting fails on the shape of what does.",
         aux_plan.location(draft),
         mismatch_phase(runners),
         related=(target.at("num_hidden_layers"),),

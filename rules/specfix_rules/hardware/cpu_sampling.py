@@ -23,10 +23,9 @@ def cpu_sampling(hardware: Hardware, serving: Serving, engine: Engine, stand_ins
     if not stand_ins or not known(engine.cpu.sampling_expands_copy, f"how {engine} expands sampling parameters"):
         return
     yield Finding(
-        f"On a CPU {engine} leaves temperature, top_k and top_p of the drafted positions uninitialised. A request with "
-        "a temperature samples from garbage, or the engine dies with an index out of bounds. Greedy requests are "
-        "served "
-        "right.",
+        f"On a CPU {engine} leaves temperature, top_k and top_p of the drafted positions uninitialised. A request "
+        "with a temperature samples from garbage, or the engine dies with an index out of bounds. Greedy requests "
+        "are served right.",
         serving.at("greedy"),
         "runtime",
         related=(hardware.at("platform"),),

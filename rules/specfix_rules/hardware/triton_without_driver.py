@@ -34,8 +34,7 @@ def triton_without_driver(hardware: Hardware, serving: Serving, engine: Engine, 
     yield Finding(
         f"Triton is installed and has no active driver, but {DEVICES} is set and empty, which {engine} takes for a "
         f"distributed worker's and so counts Triton as usable. From {rows} rows on, top-k and top-p sampling then "
-        "calls "
-        "a Triton kernel, and the engine dies.",
+        "calls a Triton kernel, and the engine dies.",
         serving.at(DEVICES),
         "runtime",
         related=(hardware.at("triton_drivers"),),

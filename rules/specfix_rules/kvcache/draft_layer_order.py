@@ -26,8 +26,7 @@ def draft_layer_order(
     yield Finding(
         f"The draft's layers are of {len(layer_kinds)} kinds ({', '.join(layer_kinds)}), and {engine} ({file}) takes "
         "them from a set, in an order that differs between processes. The first one decides the block size of all, "
-        "so two "
-        "starts of one server, or two ranks of one start, may draft differently.",
+        "so two starts of one server, or two ranks of one start, may draft differently.",
         draft.at("layer_types"),
         "silent",
         "likely",

@@ -28,8 +28,7 @@ def no_common_block_size(serving: Serving, engine: Engine, backend: str | None =
     takes = [str(size) for size in stated.sizes or ()] + [f"multiples of {base}" for base in stated.multiples or ()]
     yield Finding(
         f"--block-size is {serving.block_size}, and {backend} of {engine} takes {', '.join(takes)}: there is no "
-        "common block size, "
-        "and the engine refuses to start.",
+        "common block size, and the engine refuses to start.",
         serving.at("block_size"),
         "load",
         related=(serving.at("attention_backend"),) if serving.attention_backend else (),

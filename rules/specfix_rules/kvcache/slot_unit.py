@@ -30,11 +30,9 @@ def slot_unit(
     if kernel in (block_size, None):
         return
     yield Finding(
-        f"KV cache blocks have {block_size} tokens and the kernels of {backend} work on {kernel}. {engine} fills "
-        "the block "
-        f"table with blocks of {kernel}, and its proposer computes the draft's slots with {block_size}: drafts read "
-        "and "
-        "write the wrong cache, and next to nothing is accepted.",
+        f"KV cache blocks have {block_size} tokens and the kernels of {backend} work on {kernel}. {engine} fills the "
+        f"block table with blocks of {kernel}, and its proposer computes the draft's slots with {block_size}: drafts "
+        "read and write the wrong cache, and next to nothing is accepted.",
         serving.at("block_size"),
         "silent",
         related=(serving.at("attention_backend"),) if serving.attention_backend else (),

@@ -36,9 +36,8 @@ def target_lacks_eagle3(target: Target, serving: Serving, engine: Engine, method
         model_type = known(target.model_type, f"model_type in {target.config.file}")
         if not any(part in model_type for part in eagle.config_stage):
             yield Finding(
-                f"{engine} refuses {method} for a target of model_type {model_type!r}: its list of model types for "
-                "it is "
-                f"{', '.join(eagle.config_stage)}.",
+                f"{engine} refuses {method} for a target of model_type {model_type!r}: its list of model types for it "
+                f"is {', '.join(eagle.config_stage)}.",
                 target.at("model_type"),
                 "config",
                 related=(serving.at("method"),),
@@ -50,8 +49,7 @@ def target_lacks_eagle3(target: Target, serving: Serving, engine: Engine, method
     if not supported:
         yield Finding(
             f"{engine} has no EAGLE3 interface on {name}: {method} needs the target's auxiliary hidden states, and "
-            "that "
-            "class does not hand them out. The server stops after loading the weights.",
+            "that class does not hand them out. The server stops after loading the weights.",
             target.at("architectures"),
             "load",
             related=(serving.at("method"),),

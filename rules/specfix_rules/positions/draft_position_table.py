@@ -58,9 +58,8 @@ def consequence(short: Shortfall, eager: bool, lifted: bool, engine: Engine) -> 
     if short.kind == "stops":
         although = " (raising the table, as this release does, does not raise that limit)" if lifted else ""
         return "silent", (
-            f"Once the longest sequence of a batch nears {short.limit} tokens, {runner} stops drafting for the "
-            "whole batch"
-            f"{although}: nothing more is accepted, and no log line says so."
+            f"Once the longest sequence of a batch nears {short.limit} tokens, {runner} stops drafting for the whole "
+            f"batch{although}: nothing more is accepted, and no log line says so."
         )
     if eager:
         return "silent", (
