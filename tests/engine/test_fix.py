@@ -74,8 +74,7 @@ MENDED = {
     "0.26.0": ["HWR005", "POS001"],
     "0.32.0": ["HWR005", "POS001"],
 }
-# Where all three ways to start are taken. Elsewhere launch.sh alone, from a place that the folder was moved to.
-EVERY_WAY = ("0.21.0", "0.24.0", "0.32.0")
+MOVES = "0.26.0"  # where launch.sh is started once more, from a place that the folder was moved to
 MOVED = 'it\'s "elsewhere"'
 
 
@@ -294,19 +293,21 @@ def test_what_is_written_is_served(version: str, tmp_path: Path, capsys: pytest.
     # the head was trained with the layers that are taken by default, which no config can say
     assert [(left["code"], left["severity"]) for left in report["left"]] == [("AUX001", "note")]
 
-    if version in EVERY_WAY:
-        ways = {"launch.sh": bench.by_script, "serve.yaml": bench.by_yaml, "overrides.json": bench.by_overrides}
-    else:
-        ways = {"launch.sh, moved": bench.by_script}
-        out = out.rename(tmp_path / MOVED)
+    ways = {"launch.sh": bench.by_script, "serve.yaml": bench.by_yaml, "overrides.json": bench.by_overrides}
     for way, start in ways.items():
-        with start(out) as server:
-            for sampling in (GREEDY, SAMPLED):
-                counts = server.measure(sampling)
-                tell(way, "greedy" if sampling == GREEDY else "sampled", counts=counts)
-                assert_all_accepted(counts, server)
-    if version in EVERY_WAY:
-        assert "as it was: it held all this already" in " ".join(bench.fix(out).split())
+        serve(start(out), way, tell)
+    assert "as it was: it held all this already" in " ".join(bench.fix(out).split())
+    if version == MOVES:
+        serve(bench.by_script(out.rename(tmp_path / MOVED)), "launch.sh, moved", tell)
+
+
+def serve(running: Any, way: str, tell: Any) -> None:
+    """Every length, greedy and sampled, on one server."""
+    with running as server:
+        for sampling in (GREEDY, SAMPLED):
+            counts = server.measure(sampling)
+            tell(way, "greedy" if sampling == GREEDY else "sampled", counts=counts)
+            assert_all_accepted(counts, server)
 
 
 def fails(bench: Bench, tell: Any) -> None:
@@ -322,10 +323,11 @@ def fails(bench: Bench, tell: Any) -> None:
         counts = server.measure(GREEDY, [100])
         tell("as released", "greedy", counts=counts)
         assert counts[100].accepted == 0 < counts[100].drafted, server.log.read_text(errors="replace")
+        # the sampling parameters are uninitialised memory: as a rule the engine dies of them, else it samples with them
         with pytest.raises((AssertionError, OSError)):
-            server.measure(SAMPLED, [20])
-    assert GARBAGE in server.log.read_text(errors="replace")
-    tell("as released", "sampled", f"died: {GARBAGE}")
+            assert_all_accepted(server.measure(SAMPLED, [20]), server)
+    died = GARBAGE in server.log.read_text(errors="replace")
+    tell("as released", "sampled", f"died: {GARBAGE}" if died else "served from garbage")
 
 
 def test_compiled_with_the_failing_runs_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
