@@ -14,6 +14,7 @@ from specfix.deployment import Serving
 from specfix.deployment.expected import LIMIT
 from specfix.deployment.load import load_deployment
 from specfix.engines.find import find_engine
+from specfix.engines.runner import ENVIRONMENT
 from specfix.errors import CannotCheck
 from specfix.facts import PROVIDERS
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from specfix.deployment import Deployment, Hardware
     from specfix.engines import Engine
 
-RUNNER_VARIABLE = "VLLM_USE_V2_MODEL_RUNNER"
 VARIABLE_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 NAMES = ("dtype", "kv_cache_dtype", "attention_backend")
 NAME = re.compile(r"\w[\w.-]*", re.ASCII)
@@ -119,9 +119,9 @@ def check_variables(serving: Serving) -> None:
     for name in serving.env:
         if not VARIABLE_NAME.fullmatch(name):
             raise CannotCheck(f"--env: {name!r} is no name of a variable")
-    value = serving.env.get(RUNNER_VARIABLE)
+    value = serving.env.get(ENVIRONMENT)
     if value is not None and not value.strip().isdigit():
-        raise CannotCheck(f"--env {RUNNER_VARIABLE}={value}: the engine takes a number there, 0 or 1")
+        raise CannotCheck(f"--env {ENVIRONMENT}={value}: the engine takes a number there, 0 or 1")
 
 
 def check_counts(serving: Serving) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import cast
+from typing import cast, get_args
 
 from specfix.engines.classes import Classes, Lineage
 from specfix.engines.facts import RopeFacts, Rows
@@ -15,17 +15,7 @@ FILES = ("model_executor/layers/rotary_embedding/__init__.py", "model_executor/l
 TYPE = "scaling_type"
 CACHE = "_compute_cos_sin_cache"
 POSITIONS = 2  # third argument of every rotary class: the positions
-KNOWN = frozenset(
-    {
-        "max_position",
-        "max_position*factor",
-        "max_position*4",
-        "original",
-        "original*factor",
-        "original*4",
-        "original*factor*4",
-    }
-)
+KNOWN = frozenset(get_args(Rows)) - {"other"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ from typing import Literal
 from specfix.engines.conditions import names
 from specfix.engines.facts import RunnerFacts, Step
 from specfix.engines.lift import RAISES, TRUE, Lifter, config_class, fields_of
+from specfix.engines.runner import ENVIRONMENT, VARIABLE
 from specfix.engines.source import SourceTree, dotted, literal, walk
 
 CONFIG = "config/vllm.py"
 WORKER = "v1/worker/gpu_worker.py"
 CPU_WORKER = "v1/worker/cpu_worker.py"
 CHOICE = "use_v2_model_runner"
-VARIABLE = "VLLM_USE_V2_MODEL_RUNNER"
 V2_FEATURES = "_get_v2_model_runner_unsupported_features"
 V1_FEATURES = "_get_v1_model_runner_unsupported_features"
 VALIDATION = "_validate_v2_model_runner"
@@ -48,8 +48,8 @@ def _by_variable_alone(tree: SourceTree) -> list[Step]:
     last = Step(TRUE, "V1", 0)
     module = tree.module(WORKER)
     for node in walk(module, ast.Attribute) if module else ():
-        if node.attr == VARIABLE:
-            return [Step(["name", f"envs.{VARIABLE}"], "V2", node.lineno), last]
+        if node.attr == ENVIRONMENT:
+            return [Step(["name", VARIABLE], "V2", node.lineno), last]
     return [last]
 
 
@@ -89,7 +89,7 @@ def _defaults(tree: SourceTree, lifter: Lifter, steps: Iterable[Step]) -> dict[s
     found: dict[str, object] = {}
     named = set().union(*(names(step.when) for step in steps))
     for name in {name for name in named if not any(other.startswith(f"{name}.") for other in named)}:
-        if name == f"envs.{VARIABLE}":
+        if name == VARIABLE:
             found[name] = _default_of_variable(tree)
             continue
         base, _, attribute = name.rpartition(".")
@@ -122,6 +122,6 @@ def _default_of_variable(tree: SourceTree) -> object:
     """None or False, as the annotation in envs.py states it."""
     module = tree.module("envs.py")
     for node in walk(module, ast.AnnAssign) if module else ():
-        if isinstance(node.target, ast.Name) and node.target.id == VARIABLE:
+        if isinstance(node.target, ast.Name) and node.target.id == ENVIRONMENT:
             return literal(node.value)
     return None

@@ -9,7 +9,8 @@ from typing import Final
 from specfix.engines.conditions import choose, holding
 from specfix.engines.facts import RunnerFacts
 
-VARIABLE: Final = "envs.VLLM_USE_V2_MODEL_RUNNER"
+ENVIRONMENT: Final = "VLLM_USE_V2_MODEL_RUNNER"
+VARIABLE: Final = f"envs.{ENVIRONMENT}"  # as the conditions call it
 
 # What the conditions also ask for and no config states. All can be overridden by the caller's values.
 ASSUMED: Final[Mapping[str, object]] = {

@@ -10,11 +10,9 @@ from typing import Any
 
 from specfix.deployment import Draft, Hardware, Serving, Target
 from specfix.engines import Engine
-from specfix.engines.runner import choose_runner
+from specfix.engines.runner import ENVIRONMENT, VARIABLE, choose_runner
 from specfix.errors import MissingFact
 from specfix.facts.architecture import architecture_of
-
-VARIABLE = "VLLM_USE_V2_MODEL_RUNNER"
 
 
 def runner(runners: tuple[str, ...], engine: Engine) -> str:
@@ -70,8 +68,8 @@ def engine_values(
         of_draft = "speculative_config.draft_model_config"
         values[f"{of_draft}.hf_config.layer_types"] = draft.config.values.get("layer_types")
         values[f"{of_draft}.architectures"] = list(draft.architectures)
-    if VARIABLE in serving.env:
-        values[f"envs.{VARIABLE}"] = serving.env[VARIABLE]
+    if ENVIRONMENT in serving.env:
+        values[VARIABLE] = serving.env[ENVIRONMENT]
     return values
 
 
