@@ -17,13 +17,14 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from specfix.engines.engine import Engine
+from specfix.engines.engine import SECTIONS, Engine
 from specfix.engines.find import DATA, NAME, SHIPPED, shipped_versions
-from specfix.engines.read import read_engine
-from specfix.engines.serial import dump, load
-from specfix.engines.source import MAX_FILE
+from specfix.engines.readers import read_engine
+from specfix.engines.serial import as_json, dump, load
+from specfix.engines.source.tree import MAX_FILE
 
-PLATFORMS = ("manylinux_2_31_x86_64", "manylinux_2_28_x86_64", "manylinux1_x86_64")
+# those that vLLM has had wheels for; pip takes the first that a release has
+PLATFORMS = tuple(f"manylinux{name}_x86_64" for name in ("_2_35", "_2_34", "_2_31", "_2_28", "_2_24", "2014", "1"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,7 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _source(version, given.sources) as package:
             engine = read_engine(package, SHIPPED, version)
         text = dump(engine)
-        TypeAdapter(Engine).validate_python(asdict(load(text)))
+        for section in SECTIONS:  # what is written must be what the types say
+            made = getattr(load(text), section)
+            TypeAdapter(type(made)).validate_python(asdict(made))
         file = given.out / f"{NAME}-{version}.json"
         if given.check:
             changed = _differences(file, engine)
@@ -60,10 +63,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _differences(file: Path, engine: Engine) -> list[str]:
     """Dotted names of the facts that differ from the shipped file."""
     try:
-        old = asdict(load(file.read_text("utf-8")))
+        old = as_json(load(file.read_text("utf-8")))
     except (OSError, ValueError) as error:
         return [f"no usable {file} ({error})"]
-    new = asdict(engine)
+    new = as_json(engine)
     return [
         f"{section}.{fact}" if isinstance(content, dict) else section
         for section, content in new.items()

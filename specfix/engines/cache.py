@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from specfix.engines.engine import Engine
-from specfix.engines.read import read_engine
+from specfix.engines.readers import read_engine
 from specfix.engines.serial import dump, load
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from specfix.engines.facts import Condition, Step
+from specfix.engines.facts.decisions import Condition, Step
 
 ITEM: Final = "item"
 

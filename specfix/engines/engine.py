@@ -4,29 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
-from specfix.engines.facts import (
-    BlockFacts,
-    CpuFacts,
-    EagleFacts,
-    LayerFacts,
-    LengthFacts,
-    MethodFacts,
-    RopeFacts,
-    RunnerFacts,
-    ServeFacts,
-    TraitFacts,
-    TritonFacts,
-)
+if TYPE_CHECKING:
+    from specfix.engines.facts.backends import BackendFacts, PlatformFacts
+    from specfix.engines.facts.classes import ConfigClassFacts
+    from specfix.engines.facts.decisions import RunnerFacts
+    from specfix.engines.facts.drafting import EagleFacts, LayerFacts, LengthFacts, MethodFacts, RopeFacts, TraitFacts
+    from specfix.engines.facts.hardware import BlockFacts, CpuFacts, TritonFacts
+    from specfix.engines.facts.serving import RequirementFacts, ServeFacts, VariableFacts
+    from specfix.engines.facts.speculative import MtpFacts, SpeculativeFacts, SpeculatorsFacts
 
 SCHEMA = "specfix/engine-v1"
 
+# section to the module of its class, which is imported when a section is first asked for
+SECTIONS: Final[Mapping[str, tuple[str, str]]] = {
+    "runner": ("decisions", "RunnerFacts"),
+    "lengths": ("drafting", "LengthFacts"),
+    "rope": ("drafting", "RopeFacts"),
+    "eagle": ("drafting", "EagleFacts"),
+    "layers": ("drafting", "LayerFacts"),
+    "methods": ("drafting", "MethodFacts"),
+    "traits": ("drafting", "TraitFacts"),
+    "cpu": ("hardware", "CpuFacts"),
+    "triton": ("hardware", "TritonFacts"),
+    "blocks": ("hardware", "BlockFacts"),
+    "backends": ("backends", "BackendFacts"),
+    "platforms": ("backends", "PlatformFacts"),
+    "speculative": ("speculative", "SpeculativeFacts"),
+    "mtp": ("speculative", "MtpFacts"),
+    "speculators": ("speculative", "SpeculatorsFacts"),
+    "serve": ("serving", "ServeFacts"),
+    "variables": ("serving", "VariableFacts"),
+    "requirements": ("serving", "RequirementFacts"),
+    "configs": ("classes", "ConfigClassFacts"),
+}
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Engine:
     """Facts of one release. ``source``: "shipped", "installed here", or the path that was read.
 
-    ``unknown`` maps a fact (``lengths.v1_guard``) to the reason for which it could not be read.
+    ``unknown`` maps a fact (``lengths.v1_guard``), or an entry of one (``eagle.support.LlamaForCausalLM``), to the
+    reason for which it could not be read. A section is made of its JSON when it is first asked for: most checks need
+    few of them.
     """
 
     name: str
@@ -36,14 +57,39 @@ class Engine:
     lengths: LengthFacts
     rope: RopeFacts
     eagle: EagleFacts
-    cpu: CpuFacts
-    triton: TritonFacts
-    blocks: BlockFacts
     layers: LayerFacts
     methods: MethodFacts
     traits: TraitFacts
+    cpu: CpuFacts
+    triton: TritonFacts
+    blocks: BlockFacts
+    backends: BackendFacts
+    platforms: PlatformFacts
+    speculative: SpeculativeFacts
+    mtp: MtpFacts
+    speculators: SpeculatorsFacts
+    serve: ServeFacts
+    variables: VariableFacts
+    requirements: RequirementFacts
+    configs: ConfigClassFacts
     unknown: Mapping[str, str] = field(default_factory=dict)
-    serve: ServeFacts = field(default_factory=ServeFacts)
+
+    @classmethod
+    def lazy(cls, head: Mapping[str, Any], sections: Mapping[str, Any]) -> Engine:
+        """An engine whose ``sections`` are still JSON."""
+        engine = object.__new__(cls)
+        engine.__dict__.update(head, _sections=sections)
+        return engine
+
+    def __getattr__(self, name: str) -> Any:
+        """A section that is not made yet. ValueError where its JSON is not that of the section."""
+        sections = self.__dict__.get("_sections", {})
+        if name not in SECTIONS or name not in sections:
+            raise AttributeError(name)
+        from specfix.engines.serial import make_section
+
+        self.__dict__[name] = section = make_section(name, sections[name])
+        return section
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"

@@ -136,7 +136,7 @@ def _version(package: Path) -> str | None:
         match = re.search(r"^Version:\s*(\S+)", text, re.MULTILINE)
         if match:
             return match[1]
-    from specfix.engines.source import SourceTree
+    from specfix.engines.source.tree import SourceTree
 
     return SourceTree(package).version
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from specfix.engines.conditions import choose, holding
-from specfix.engines.facts import RunnerFacts
+from specfix.engines.facts.decisions import RunnerFacts
 
 ENVIRONMENT: Final = "VLLM_USE_V2_MODEL_RUNNER"
 VARIABLE: Final = f"envs.{ENVIRONMENT}"  # as the conditions call it

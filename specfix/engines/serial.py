@@ -8,32 +8,46 @@ import typing
 from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
 from functools import cache
+from importlib import import_module
 from typing import Any
 
-from specfix.engines.engine import SCHEMA, Engine
+from specfix.engines.engine import SCHEMA, SECTIONS, Engine
 
+HEAD = ("name", "version", "source", "unknown")
 DEPTH = 2  # of lines: sections, facts, entries
 WIDTH = 100
 
 
 def dump(engine: Engine) -> str:
     """Broken into lines down to the entries of a fact, so that a diff of two releases can be read."""
-    return _text({"schema": SCHEMA, **asdict(engine)}, 0) + "\n"
+    return _text({"schema": SCHEMA, **as_json(engine)}, 0) + "\n"
+
+
+def as_json(engine: Engine) -> dict[str, Any]:
+    """The head and each section, as JSON values."""
+    head = {name: getattr(engine, name) for name in HEAD}
+    return {**head, **{name: asdict(getattr(engine, name)) for name in SECTIONS}}
 
 
 def load(text: str, source: str | None = None) -> Engine:
-    """The engine that :func:`dump` wrote. ValueError where the text is something else."""
+    """The engine that :func:`dump` wrote; its sections are made when they are asked for. ValueError where the text is
+    something else."""
     content = json.loads(text)
-    if not isinstance(content, dict) or content.pop("schema", None) != SCHEMA:
+    if not isinstance(content, dict) or content.pop("schema", None) != SCHEMA or set(content) != {*HEAD, *SECTIONS}:
         raise ValueError(f"not {SCHEMA}")
+    head = {name: content.pop(name) for name in HEAD}
     if source is not None:
-        content["source"] = source
+        head["source"] = source
+    return Engine.lazy(head, content)
+
+
+def make_section(name: str, content: Any) -> Any:
+    """The section of this name. ValueError where ``content`` is something else."""
+    module, kind = SECTIONS[name]
     try:
-        engine = _make(Engine, content)
+        return _make(getattr(import_module(f"specfix.engines.facts.{module}"), kind), content)
     except (TypeError, KeyError, AttributeError) as error:
-        raise ValueError(f"not {SCHEMA}: {error}") from error
-    assert isinstance(engine, Engine)
-    return engine
+        raise ValueError(f"no section {name} of {SCHEMA}: {error}") from error
 
 
 def _text(value: Any, depth: int) -> str:

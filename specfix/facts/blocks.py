@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from specfix.deployment import Hardware, Serving
 from specfix.engines import Engine
-from specfix.engines.facts import KernelSizes
+from specfix.engines.facts.hardware import KernelSizes
 from specfix.errors import MissingFact, NotApplicable, known
 
 BACKEND = "the attention backend (--attention-backend)"

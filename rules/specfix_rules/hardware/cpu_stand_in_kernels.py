@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Hardware, Serving
 from specfix.engines import Engine
-from specfix.engines.facts import StandIn
+from specfix.engines.facts.hardware import StandIn
 
 
 @rule("HWR002", "cpu-stand-in-kernels", severity="error", evidence=["vllm/utils/cpu_triton_utils.py"])

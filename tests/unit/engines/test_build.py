@@ -8,7 +8,7 @@ import pytest
 
 from specfix.engines.build import main
 from specfix.engines.find import DATA, find_engine, shipped_versions
-from specfix.engines.read import NEEDED
+from specfix.engines.readers import NEEDED
 from specfix.engines.serial import dump, load
 
 

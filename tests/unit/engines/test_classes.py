@@ -7,8 +7,8 @@ from textwrap import dedent
 
 import pytest
 
-from specfix.engines.classes import Classes
-from specfix.engines.source import SourceTree
+from specfix.engines.source.classes import Classes
+from specfix.engines.source.tree import SourceTree
 
 FILES = {
     "model_executor/models/a.py": """

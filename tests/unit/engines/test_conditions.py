@@ -9,9 +9,9 @@ from textwrap import dedent
 import pytest
 
 from specfix.engines.conditions import choose, evaluate, holding, names
-from specfix.engines.facts import Condition, Step
-from specfix.engines.lift import RAISES, Lifter
-from specfix.engines.source import SourceTree, walk
+from specfix.engines.facts.decisions import Condition, Step
+from specfix.engines.source.lift import RAISES, Lifter
+from specfix.engines.source.tree import SourceTree, walk
 
 A: Condition = ["name", "a"]
 B: Condition = ["name", "b"]

@@ -13,7 +13,7 @@ import pytest
 
 from specfix.engines import Engine, cache, find
 from specfix.engines.find import find_engine, installed_version, shipped_versions
-from specfix.engines.read import NEEDED, read_engine
+from specfix.engines.readers import NEEDED, read_engine
 from specfix.errors import CannotCheck
 
 Make = Callable[..., Path]

@@ -7,10 +7,10 @@ from textwrap import dedent
 
 import pytest
 
-from specfix.engines.facts import LengthFacts, MethodFacts
+from specfix.engines.facts.drafting import LengthFacts, MethodFacts
 from specfix.engines.find import find_engine, shipped_versions
-from specfix.engines.read_lengths import read_lengths
-from specfix.engines.source import SourceTree
+from specfix.engines.readers.lengths import read_lengths
+from specfix.engines.source.tree import SourceTree
 
 METHODS = MethodFacts(("eagle", "eagle3", "dflash", "draft_model", "ngram"), {})
 

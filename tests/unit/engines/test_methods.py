@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import dedent
 
-from specfix.engines.facts import MethodFacts
+from specfix.engines.facts.drafting import MethodFacts
 from specfix.engines.find import find_engine, shipped_versions
-from specfix.engines.read_methods import read_methods
-from specfix.engines.source import SourceTree
+from specfix.engines.readers.methods import read_methods
+from specfix.engines.source.tree import SourceTree
 
 FILES = {
     "config/speculative.py": """

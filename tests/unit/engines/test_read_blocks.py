@@ -7,9 +7,9 @@ from textwrap import dedent
 
 import pytest
 
-from specfix.engines.facts import BlockFacts, KernelSizes
-from specfix.engines.read_blocks import read_blocks
-from specfix.engines.source import SourceTree
+from specfix.engines.facts.hardware import BlockFacts, KernelSizes
+from specfix.engines.readers.blocks import read_blocks
+from specfix.engines.source.tree import SourceTree
 
 REGISTRY = "v1/attention/backends/registry.py"
 BACKENDS = "v1/attention/backends/fast.py"

@@ -7,9 +7,9 @@ from textwrap import dedent
 
 import pytest
 
-from specfix.engines.facts import CpuFacts, StandIn
-from specfix.engines.read_cpu import read_cpu
-from specfix.engines.source import SourceTree
+from specfix.engines.facts.hardware import CpuFacts, StandIn
+from specfix.engines.readers.cpu import read_cpu
+from specfix.engines.source.tree import SourceTree
 
 RUNNER = "v1/worker/cpu_model_runner.py"
 PLATFORM = "platforms/cpu.py"

@@ -7,9 +7,9 @@ from textwrap import dedent
 
 import pytest
 
-from specfix.engines.facts import EagleFacts, MethodFacts
-from specfix.engines.read_eagle import read_eagle
-from specfix.engines.source import SourceTree
+from specfix.engines.facts.drafting import EagleFacts, MethodFacts
+from specfix.engines.readers.eagle import read_eagle
+from specfix.engines.source.tree import SourceTree
 
 INTERFACE = """
     from typing import ClassVar, Literal, Protocol

@@ -7,8 +7,8 @@ from textwrap import dedent
 
 import pytest
 
-from specfix.engines.read_layers import read_layers
-from specfix.engines.source import SourceTree
+from specfix.engines.readers.layers import read_layers
+from specfix.engines.source.tree import SourceTree
 
 FILE = "v1/spec_decode/proposer.py"
 PROPOSER = """

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import dedent
 
-from specfix.engines.facts import ServeFacts
-from specfix.engines.read_serve import read_serve
-from specfix.engines.source import SourceTree
+from specfix.engines.facts.serving import ServeFacts
+from specfix.engines.readers.serve import read_serve
+from specfix.engines.source.tree import SourceTree
 
 READER = """
     class Parser:

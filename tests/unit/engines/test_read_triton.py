@@ -7,9 +7,9 @@ from textwrap import dedent
 
 import pytest
 
-from specfix.engines.facts import TritonFacts
-from specfix.engines.read_triton import read_triton
-from specfix.engines.source import SourceTree
+from specfix.engines.facts.hardware import TritonFacts
+from specfix.engines.readers.triton import read_triton
+from specfix.engines.source.tree import SourceTree
 
 DRIVERS = """
     HAS_TRITON = find_spec("triton") is not None

@@ -7,10 +7,10 @@ from textwrap import dedent
 
 import pytest
 
-from specfix.engines.facts import RopeFacts
+from specfix.engines.facts.drafting import RopeFacts
 from specfix.engines.find import find_engine
-from specfix.engines.read_rope import read_rope
-from specfix.engines.source import SourceTree
+from specfix.engines.readers.rope import read_rope
+from specfix.engines.source.tree import SourceTree
 
 FOLDER = "model_executor/layers/rotary_embedding"
 CLASSES = """

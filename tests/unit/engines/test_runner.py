@@ -7,11 +7,11 @@ from textwrap import dedent
 
 import pytest
 
-from specfix.engines.facts import RunnerFacts
+from specfix.engines.facts.decisions import RunnerFacts
 from specfix.engines.find import find_engine
-from specfix.engines.read_runner import read_runner
+from specfix.engines.readers.runner import read_runner
 from specfix.engines.runner import VARIABLE, choose_runner
-from specfix.engines.source import SourceTree
+from specfix.engines.source.tree import SourceTree
 
 CONFIG = """
     from .parts import PairConfig, ShareConfig

@@ -19,7 +19,7 @@ import yaml
 import specfix
 from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Target
-from specfix.engines.facts import ServeFacts
+from specfix.engines.facts.serving import ServeFacts
 from specfix.engines.find import find_engine
 from specfix.errors import CannotCheck
 from specfix.repair.files import launch_sh, serve_yaml

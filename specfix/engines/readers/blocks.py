@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from specfix.engines.classes import Class, Classes, Lineage
-from specfix.engines.facts import BlockFacts, KernelSizes, Unit
-from specfix.engines.source import SourceTree, dotted, find_function, literal, walk
+from specfix.engines.facts.hardware import BlockFacts, KernelSizes, Unit
+from specfix.engines.source.classes import Class, Classes, Lineage
+from specfix.engines.source.tree import SourceTree, dotted, find_function, literal, walk
 
 REGISTRIES = ("v1/attention/backends/registry.py", "attention/backends/registry.py")
 PROPOSERS = ("v1/spec_decode/llm_base_proposer.py", "v1/spec_decode/eagle.py")

@@ -5,18 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 
 from specfix.engines.engine import Engine
-from specfix.engines.read_blocks import read_blocks
-from specfix.engines.read_cpu import read_cpu
-from specfix.engines.read_eagle import read_eagle
-from specfix.engines.read_layers import read_layers
-from specfix.engines.read_lengths import read_lengths
-from specfix.engines.read_methods import read_methods
-from specfix.engines.read_rope import read_rope
-from specfix.engines.read_runner import read_runner
-from specfix.engines.read_serve import read_serve
-from specfix.engines.read_traits import read_traits
-from specfix.engines.read_triton import read_triton
-from specfix.engines.source import SourceTree
+from specfix.engines.readers.backends import read_backends
+from specfix.engines.readers.blocks import read_blocks
+from specfix.engines.readers.configs import read_configs
+from specfix.engines.readers.cpu import read_cpu
+from specfix.engines.readers.eagle import read_eagle
+from specfix.engines.readers.layers import read_layers
+from specfix.engines.readers.lengths import read_lengths
+from specfix.engines.readers.methods import read_methods
+from specfix.engines.readers.mtp import read_mtp
+from specfix.engines.readers.platforms import read_platforms
+from specfix.engines.readers.requirements import read_requirements
+from specfix.engines.readers.rope import read_rope
+from specfix.engines.readers.runner import read_runner
+from specfix.engines.readers.serve import read_serve
+from specfix.engines.readers.speculative import read_speculative
+from specfix.engines.readers.speculators import read_speculators
+from specfix.engines.readers.traits import read_traits
+from specfix.engines.readers.triton import read_triton
+from specfix.engines.readers.variables import read_variables
+from specfix.engines.source.tree import SourceTree
 from specfix.errors import CannotCheck
 
 # without these there is nothing to judge by; each release from 0.11 on has them
@@ -54,5 +62,13 @@ def read_engine(package: Path, source: str, version: str | None = None) -> Engin
         methods=methods,
         traits=read_traits(tree, unknown, methods),
         serve=read_serve(tree, unknown),
+        backends=read_backends(tree, unknown),
+        platforms=read_platforms(tree, unknown),
+        speculative=read_speculative(tree, unknown),
+        mtp=read_mtp(tree, unknown),
+        speculators=read_speculators(tree, unknown),
+        variables=read_variables(tree, unknown),
+        requirements=read_requirements(tree, unknown),
+        configs=read_configs(tree, unknown),
         unknown=dict(sorted(unknown.items())),
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from specfix.engines.facts import TritonFacts
-from specfix.engines.source import SourceTree, dotted, literal, walk
+from specfix.engines.facts.hardware import TritonFacts
+from specfix.engines.source.tree import SourceTree, dotted, literal, walk
 
 IMPORTING = "triton_utils/importing.py"
 SAMPLER = "v1/sample/ops/topk_topp_sampler.py"

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from specfix.engines.conditions import ITEM, names
-from specfix.engines.facts import Condition, Step
-from specfix.engines.source import SourceTree, dotted, literal
+from specfix.engines.facts.decisions import Condition, Step
+from specfix.engines.source.tree import SourceTree, dotted, literal
 
 TRUE: Condition = ["const", True]
 FALSE: Condition = ["const", False]

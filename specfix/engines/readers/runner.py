@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Literal
 
 from specfix.engines.conditions import names
-from specfix.engines.facts import RunnerFacts, Step
-from specfix.engines.lift import RAISES, TRUE, Lifter, config_class, fields_of
+from specfix.engines.facts.decisions import RunnerFacts, Step
 from specfix.engines.runner import ENVIRONMENT, VARIABLE
-from specfix.engines.source import SourceTree, dotted, literal, walk
+from specfix.engines.source.lift import RAISES, TRUE, Lifter, config_class, fields_of
+from specfix.engines.source.tree import SourceTree, dotted, literal, walk
 
 CONFIG = "config/vllm.py"
 WORKER = "v1/worker/gpu_worker.py"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
-from specfix.engines.facts import CpuFacts, StandIn
-from specfix.engines.source import SourceTree, dotted, find_function, literal, walk
+from specfix.engines.facts.hardware import CpuFacts, StandIn
+from specfix.engines.source.tree import SourceTree, dotted, find_function, literal, walk
 
 RUNNER = "v1/worker/cpu_model_runner.py"
 PLATFORM_FILES = (RUNNER, "v1/worker/cpu_worker.py", "platforms/cpu.py")

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from specfix.engines.conditions import evaluate
-from specfix.engines.facts import LengthFacts, MethodFacts
-from specfix.engines.lift import Lifter, module_constant
-from specfix.engines.source import SourceTree, dotted, find_function, literal, walk
+from specfix.engines.facts.drafting import LengthFacts, MethodFacts
+from specfix.engines.source.lift import Lifter, module_constant
+from specfix.engines.source.tree import SourceTree, dotted, find_function, literal, walk
 
 MODEL = "config/model.py"
 CONVERTOR = "transformers_utils/model_arch_config_convertor.py"

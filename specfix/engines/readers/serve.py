@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from specfix.engines.facts import ServeFacts
-from specfix.engines.source import SourceTree, literal, walk
+from specfix.engines.facts.serving import ServeFacts
+from specfix.engines.source.tree import SourceTree, literal, walk
 
 ARGUMENTS = "engine/arg_utils.py"
 READERS = ("utils/argparse_utils.py", "utils/__init__.py")  # the newer home first

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from specfix.engines.aux_places import Reader, Value
-from specfix.engines.classes import Lineage
-from specfix.engines.source import literal, walk
+from specfix.engines.readers.aux_places import Reader, Value
+from specfix.engines.source.classes import Lineage
+from specfix.engines.source.tree import literal, walk
 
 RECORD = "_maybe_add_hidden_state"
 LAYERS = "aux_hidden_state_layers"

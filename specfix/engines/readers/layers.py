@@ -9,8 +9,8 @@ import ast
 from collections.abc import Iterator
 from typing import Literal
 
-from specfix.engines.facts import LayerFacts
-from specfix.engines.source import SourceTree, dotted, literal, walk
+from specfix.engines.facts.drafting import LayerFacts
+from specfix.engines.source.tree import SourceTree, dotted, literal, walk
 
 FOLDERS = ("v1/spec_decode", "v1/worker")
 NAMES = ("attn_layer_names", "indexer_layer_names")

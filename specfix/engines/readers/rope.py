@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast, get_args
 
-from specfix.engines.classes import Classes, Lineage
-from specfix.engines.facts import RopeFacts, Rows
-from specfix.engines.source import SourceTree, dotted, literal, walk
+from specfix.engines.facts.drafting import RopeFacts, Rows
+from specfix.engines.source.classes import Classes, Lineage
+from specfix.engines.source.tree import SourceTree, dotted, literal, walk
 
 FILES = ("model_executor/layers/rotary_embedding/__init__.py", "model_executor/layers/rotary_embedding.py")
 TYPE = "scaling_type"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from specfix.engines.facts import MethodFacts
-from specfix.engines.source import SourceTree, literal
+from specfix.engines.facts.drafting import MethodFacts
+from specfix.engines.source.tree import SourceTree, literal
 
 SPECULATIVE = "config/speculative.py"
 REGISTRY = "model_executor/models/registry.py"

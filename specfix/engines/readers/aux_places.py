@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from specfix.engines.source import literal, walk
+from specfix.engines.source.tree import literal, walk
 
 
 @dataclass

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from specfix.engines.classes import Classes
-from specfix.engines.facts import MethodFacts, TraitFacts
-from specfix.engines.source import SourceTree, literal
+from specfix.engines.facts.drafting import MethodFacts, TraitFacts
+from specfix.engines.source.classes import Classes
+from specfix.engines.source.tree import SourceTree, literal
 
 TRAITS = ("is_hybrid", "is_attention_free", "has_inner_state")
 ALIASES = "transformers_utils/config.py"

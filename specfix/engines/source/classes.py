@@ -7,7 +7,7 @@ import builtins
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from specfix.engines.source import SourceTree, dotted
+from specfix.engines.source.tree import SourceTree, dotted
 
 PACKAGE = "vllm"  # head of its own absolute imports, wherever the folder stands
 PLATFORM_TESTS = {"cuda": True, "cuda_alike": True, "rocm": False, "xpu": False, "cpu": False, "tpu": False}

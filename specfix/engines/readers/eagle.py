@@ -6,11 +6,11 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from specfix.engines.aux_places import Unreadable, read_places
-from specfix.engines.classes import Class, Classes, Lineage
-from specfix.engines.facts import EagleFacts, MethodFacts
-from specfix.engines.read_aux import LAYERS, fc_states, final_layer, formula, records
-from specfix.engines.source import SourceTree, dotted, find_function, literal, walk
+from specfix.engines.facts.drafting import EagleFacts, MethodFacts
+from specfix.engines.readers.aux import LAYERS, fc_states, final_layer, formula, records
+from specfix.engines.readers.aux_places import Unreadable, read_places
+from specfix.engines.source.classes import Class, Classes, Lineage
+from specfix.engines.source.tree import SourceTree, dotted, find_function, literal, walk
 
 INTERFACES = "model_executor/models/interfaces.py"
 PROTOCOL = "SupportsEagle3"

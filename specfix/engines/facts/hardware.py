@@ -1,0 +1,96 @@
+"""What a release does on a machine: CPU, Triton, KV cache blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """A launch of a Triton kernel that fails on a CPU without Triton, in spite of its stand-in.
+
+    ``unexpected``: arguments that the stand-in has no place for; ``missing``: parameters that the launch
+    leaves out; ``unreached``: the launcher kept the kernel itself, so the stand-in put in its place is never
+    called."""
+
+    kernel: str
+    file: str
+    line: int
+    unexpected: tuple[str, ...]
+    missing: tuple[str, ...] = ()
+    unreached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CpuFacts:
+    """Speculation on the CPU platform.
+
+    ``refuses``: the CPU runner refuses any speculation (the assertion's text). ``stand_ins``: launches that
+    will fail. ``aux_setup``: the CPU runner sets the target's aux layers up after loading.
+    ``sampling_expands_copy``: with the stand-ins ``expand_batch_to_tokens`` fills a converted copy, so that
+    temperature, top_k and top_p stay uninitialised for sampled requests (upstream vllm#55005).
+    ``spared_by_triton``: where Triton is usable, no stand-in is put in place.
+    """
+
+    refuses: str | None
+    stand_ins: tuple[StandIn, ...]
+    aux_setup: bool | None
+    sampling_expands_copy: bool | None
+    spared_by_triton: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TritonFacts:
+    """When Triton counts as there.
+
+    ``empty_devices_forgives``: on a CPU host HAS_TRITON stays true with no active driver where
+    CUDA_VISIBLE_DEVICES is the empty string. ``sampler_min_rows``: on a CPU host with HAS_TRITON
+    apply_top_k_top_p calls the Triton kernel from this many rows on (None: never);
+    ``sampler_checks_platform``: it asks for the platform before that. ``cpu_backend``: in a CPU build a
+    Triton counts if, and only if, it has a CPU backend.
+    """
+
+    empty_devices_forgives: bool | None
+    sampler_min_rows: int | None
+    sampler_checks_platform: bool | None
+    cpu_backend: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSizes:
+    """Kernel block sizes of an attention backend: exact ``sizes``, ``multiples`` of a number, or both.
+
+    Both None: unknown. ``special``: what holds instead where a ``condition`` (the source's own words) is met,
+    the first that is."""
+
+    sizes: tuple[int, ...] | None
+    multiples: tuple[int, ...] | None
+    condition: str | None = None
+    special: tuple[KernelSizes, ...] = ()
+
+
+Unit = Literal["manager", "kernel"]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockFacts:
+    """KV cache blocks: the manager's (set by --block-size) and the kernel's (addressed by a backend).
+
+    ``proposer``: the unit in which the V1 runner's draft proposer computes slots; ``table``: the unit of the
+    block table it reads. ``common_size``: the release picks a common kernel size for a group and refuses
+    where there is none. ``default``: --block-size when not given, by platform ("cuda", "cpu", "rocm"); None
+    where it is computed. ``default_adapts``: platform to whether a backend that does not take the default
+    then gets a size of its own. ``backends``: backend name (FLASH_ATTN) to its kernel sizes. ``head_sizes``:
+    backend name to the head sizes it takes, where it names any. ``cpu_backend``: the backend of the CPU
+    platform for plain attention.
+    """
+
+    proposer: Unit | None
+    table: Unit | None
+    common_size: bool | None
+    default: dict[str, int | None]
+    backends: dict[str, KernelSizes]
+    cpu_backend: str | None
+    default_adapts: dict[str, bool] = field(default_factory=dict)
+    head_sizes: dict[str, tuple[int, ...]] = field(default_factory=dict)

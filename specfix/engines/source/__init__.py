@@ -1,0 +1,1 @@
+"""Reading an engine's source by `ast`: files, classes, and what a function decides."""
