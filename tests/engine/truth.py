@@ -1,6 +1,6 @@
 """What an imported engine says of itself, to hold beside what was read from its source.
 
-Each `ask_<kind>.py` here runs in the engine's own environment, where neither specfix nor pytest is; it may import vllm,
+Each `ask/<kind>.py` runs in the engine's own environment, where neither specfix nor pytest is; it may import vllm,
 and its last line of output is one JSON object. The tests of a kind are in `tests/engine/test_truth_<kind>.py`.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 from specfix.engines import Engine
 from specfix.engines.cache import read_cached
 
-from ..engines import engine
+from .engines import engine
 
 VERSIONS = ("0.21.0", "0.26.0", "0.32.0")
 MINUTES = 10
@@ -24,9 +24,9 @@ MINUTES = 10
 
 @cache
 def ask(version: str, kind: str) -> Any:
-    """What the engine answers to `ask_<kind>.py`."""
+    """What the engine answers to `ask/<kind>.py`."""
     found = engine(version)
-    script = Path(__file__).with_name(f"ask_{kind}.py")
+    script = Path(__file__).with_name("ask") / f"{kind}.py"
     done = subprocess.run(
         [found.python, str(script)], env=found.env, capture_output=True, text=True, timeout=MINUTES * 60, check=False
     )
