@@ -13,10 +13,11 @@ from specfix.checker.run import check_codes, run
 from specfix.deployment import Serving
 from specfix.deployment.expected import LIMIT
 from specfix.deployment.load import load_deployment
-from specfix.engines.find import find_engine
+from specfix.engines.find import BY_TAG, SHIPPED, find_engine
 from specfix.engines.runner import ENVIRONMENT
 from specfix.errors import CannotCheck
 from specfix.facts import PROVIDERS
+from specfix.facts.class_defaults import with_class_defaults
 
 if TYPE_CHECKING:
     from specfix.checker.report import Report
@@ -55,13 +56,15 @@ def check(
     greedy: bool = False,
     env: Mapping[str, str] | None = None,
     engine: str | None = None,
+    engine_python: str | os.PathLike[str] | None = None,
     hardware: Hardware | str | None = None,
     select: Iterable[str] = (),
     ignore: Iterable[str] = (),
 ) -> Report:
     """Check a pair, as ``specfix check`` does; options are named as there.
 
-    ``engine`` is ``vllm==0.26.0``, or a folder or interpreter that holds one; by default the installed one,
+    ``engine`` is ``vllm==0.26.0``, an image with a release's tag, or a folder, wheel or interpreter that holds one;
+    ``engine_python`` is an interpreter that is run to ask which it would import. By default it is the installed one,
     else the newest known. ``hardware`` is a preset (``h200``) or a saved file; by default what is found here.
     ``select`` and ``ignore`` hold codes or prefixes. Raises CannotCheck for what cannot be checked at all.
     """
@@ -81,7 +84,8 @@ class Case:
 
     def check(self, deployment: Deployment) -> Report:
         """The report on ``deployment``: the given one, or what was made of it."""
-        return run(deployment, self.engine, self.rules, PROVIDERS, select=self.select, ignore=self.ignore)
+        resolved = with_class_defaults(deployment, self.engine)
+        return run(resolved, self.engine, self.rules, PROVIDERS, select=self.select, ignore=self.ignore)
 
 
 def gather(
@@ -90,6 +94,7 @@ def gather(
     *,
     env: Mapping[str, str] | None = None,
     engine: str | None = None,
+    engine_python: str | os.PathLike[str] | None = None,
     hardware: Hardware | str | None = None,
     select: Iterable[str] = (),
     ignore: Iterable[str] = (),
@@ -103,12 +108,16 @@ def gather(
     selected, ignored = codes(select), codes(ignore)
     rules = load_rules()
     check_codes([*selected, *ignored], rules)
-    release = find_engine(engine)
+    release = find_engine(engine, None if engine_python is None else os.fspath(engine_python))
     if serving.method is not None:
         check_method(serving.method, release)  # the loader would take an unknown one for one without a draft
     deployment = load_deployment(os.fspath(target), None if draft is None else os.fspath(draft), serving, hardware)
-    if engine is None:
-        why = "the newest known" if release.source == "shipped" else release.source
+    why = None
+    if engine is None and engine_python is None:
+        why = "the newest known" if release.source == SHIPPED else release.source
+    elif release.source == BY_TAG:
+        why = "as the image's tag says"
+    if why is not None:
         assumptions = (f"engine {release}: {why}", *deployment.assumptions)
         deployment = replace(deployment, assumptions=assumptions)
     return Case(deployment, release, rules, selected, ignored)

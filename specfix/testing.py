@@ -39,6 +39,7 @@ from specfix.deployment import Deployment, Hardware, Location, Serving
 from specfix.deployment.load import load_deployment
 from specfix.engines.find import find_engine
 from specfix.facts import PROVIDERS
+from specfix.facts.class_defaults import with_class_defaults
 from specfix.shim import SCHEMA, shim_files
 
 BLOCKS = re.compile(r"^```yaml case\n(.*?)^```\n+```text findings\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -96,7 +97,8 @@ def report_on(case: Case, rules: Sequence[Rule], bases: Sequence[Path], folder: 
     serving = Serving(**serve)
     draft = str(sides["draft"]) if "draft" in sides else None
     deployment = load_deployment(str(sides["target"]), draft, serving, case_hardware(given.get("hardware")))
-    return run(deployment, find_engine(given["engine"]), rules, PROVIDERS)
+    engine = find_engine(given["engine"])
+    return run(with_class_defaults(deployment, engine), engine, rules, PROVIDERS)
 
 
 def said(report: Report, code: str) -> tuple[str, ...]:

@@ -41,7 +41,8 @@ def keys_read(file: Path) -> Iterator[str]:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
         of_values = isinstance(node.func.value, ast.Attribute) and node.func.value.attr == "values"
-        if node.func.attr in ("find", "value", "integer", "number") or (node.func.attr == "get" and of_values):
+        asks = node.func.attr in ("find", "stated", "value", "integer", "number")
+        if asks or (node.func.attr == "get" and of_values):
             for argument in node.args[: 1 if of_values else None]:
                 yield from texts(argument, file)
 

@@ -94,6 +94,8 @@ def run(
             pass
         except MissingFact as missing:
             skipped[rule.code] = Skipped(rule.code, str(missing))
+        except CannotCheck:  # what all rules rest on is damaged
+            raise
         except Exception as crash:  # a rule's bug must not hide what the others found
             outcomes[rule.code].append(crashed(rule, crash))
             skipped[rule.code] = Skipped(rule.code, "the rule failed (INT001)")

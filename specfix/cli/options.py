@@ -90,8 +90,17 @@ Env = Annotated[
 Engine = Annotated[
     str | None,
     typer.Option(
-        metavar="vllm==X | PATH",
-        help="Release, or folder or interpreter that holds one. Else what is installed, else the newest.",
+        metavar="vllm==X | IMAGE | PATH",
+        help="Release, image with a release's tag, or source tree, wheel or environment. "
+        "Else what is installed, else the newest.",
+        rich_help_panel=WHERE,
+    ),
+]
+EnginePython = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH",
+        help="Run this interpreter to ask which vLLM it would import; PYTHONPATH counts.",
         rich_help_panel=WHERE,
     ),
 ]

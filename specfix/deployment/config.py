@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,11 +18,14 @@ class Config:
 
     ``values`` is the object itself, unchanged; ``file`` is a path, or ``org/name:config.json`` on the Hub;
     ``text`` is the file's text, kept for line numbers and for what the report shows around an offending line.
+    ``absent`` answers for a key that the config leaves out: (class, value) of the engine's config class, None where it
+    has no such key either; it raises MissingFact where the class has a value that is not known.
     """
 
     values: Mapping[str, Any]
     file: str
     text: str = field(repr=False, default="")
+    absent: Callable[[str], tuple[str, Any] | None] | None = field(repr=False, compare=False, default=None)
 
     def levels(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """(JSON pointer, object) of the language model's config and of what encloses it, innermost first.
@@ -48,11 +51,31 @@ class Config:
         return self.values.get("speculators_model_type") is not None
 
     def find(self, *keys: str) -> tuple[str, Any] | None:
-        """(pointer, value) of the first of ``keys`` that is present and not null, innermost level first."""
+        """(pointer, value) of the first of ``keys`` that is present and not null, innermost level first; else of the
+        first to which the engine's config class gives a value, at the place where it would stand.
+
+        MissingFact where the class has a value that is not known."""
+        return self.stated(*keys) or self._default(keys)
+
+    def stated(self, *keys: str) -> tuple[str, Any] | None:
+        """As :meth:`find`, of what the file itself says alone."""
         for pointer, level in self.levels():
             for key in keys:
                 if level.get(key) is not None:
                     return f"{pointer}/{escape(key)}", level[key]
+        return None
+
+    def source(self, key: str) -> str:
+        """Who gives ``key`` its value, for a message: "" for the file itself, else the config class."""
+        given = None if self.absent is None or self.stated(key) else self.absent(key)
+        return f", the default of {given[0]}" if given else ""
+
+    def _default(self, keys: tuple[str, ...]) -> tuple[str, Any] | None:
+        innermost, _ = next(self.levels())
+        for key in keys if self.absent else ():
+            given = self.absent(key) if self.absent else None
+            if given is not None:
+                return f"{innermost}/{escape(key)}", given[1]
         return None
 
     def value(self, *keys: str) -> Any:

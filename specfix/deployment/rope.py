@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from specfix.deployment.config import Config, escape
+from specfix.errors import MissingFact
 
 # rope_type as old checkpoints write it, and as the engine calls it
 RENAMED = {"su": "longrope", "mrope": "default", "telechat3-yarn": "yarn"}
@@ -50,7 +52,7 @@ def ropes(config: Config) -> tuple[Rope, ...]:
     nested = {key: inner for key, inner in block.items() if isinstance(inner, Mapping)}
     if nested:  # what stands beside nested blocks is dropped
         return tuple(make_rope(config, inner, f"{pointer}/{escape(key)}", key) for key, inner in nested.items())
-    local = config.find(*LOCAL_THETA)
+    local = config.stated(*LOCAL_THETA)
     if local is None:
         return (make_rope(config, block, pointer),)
     sliding = {"rope_type": "default", "rope_theta": local[1]}
@@ -67,6 +69,13 @@ def rope_block(config: Config) -> tuple[str, Mapping[str, Any]]:
         for key in ("rope_scaling", "rope_parameters"):
             if level.get(key):
                 return f"{pointer}/{key}", level[key]
+    # A class's own block matters for its type. Releases of Transformers that write the plain type in different ways
+    # differ in this key and in nothing that a table's size hangs on, so that where they do it counts as none.
+    with suppress(MissingFact):
+        for key in ("rope_scaling", "rope_parameters"):
+            found = config.find(key)
+            if found and isinstance(found[1], Mapping):
+                return "", found[1]
     return "", {}
 
 
@@ -79,10 +88,11 @@ def make_rope(config: Config, block: Mapping[str, Any], pointer: str, layer_type
         ("rope_theta", ("rope_theta", "rotary_emb_base")),
         ("partial_rotary_factor", ("partial_rotary_factor", "rotary_pct", "rotary_emb_fraction")),
     ):
-        value = config.value(*names)
-        if value is not None:
-            parameters.setdefault(key, value)
-    original = config.value("original_max_position_embeddings")
+        stated_beside = config.stated(*names)
+        if stated_beside is not None:
+            parameters.setdefault(key, stated_beside[1])
+    beside = config.stated("original_max_position_embeddings")
+    original = beside[1] if beside else None
     if original is not None and rope_type in SCALED_FROM_ORIGINAL:
         parameters["original_max_position_embeddings"] = original
     factor = parameters.get("factor")

@@ -5,6 +5,7 @@ A condition is data (see ``facts.Condition``), a nested list in prefix form:
     ["const", value]                     a literal; sets are sorted lists
     ["name", "speculative_config.method"]    the source's dotted name, "self." dropped; a call ends in "()"
     ["and", c, ...] ["or", c, ...] ["not", c] ["if", test, then, otherwise]
+    ["%", a, b]                          the remainder
     ["==", a, b], and so on with != < <= > >= in "not in" is "is not"
     ["len", a] ["any", list, c] ["all", list, c] ["count", list, c]    where ["name", "item"] is the element
     ["list", a, ...]
@@ -42,6 +43,7 @@ _COMPARE: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "not in": lambda a, b: a not in b,
     "is": lambda a, b: a is b,
     "is not": lambda a, b: a is not b,
+    "%": operator.mod,
 }
 
 

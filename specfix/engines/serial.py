@@ -1,13 +1,17 @@
-"""An engine's facts as JSON and back, by the dataclasses' types alone: loading must cost milliseconds."""
+"""An engine's facts as JSON and back, by the dataclasses' types alone: loading must cost milliseconds.
+
+Each section of a file starts on a line of its own, one space in (`` "backends": …``), so that its text can be cut out
+and parsed when it is first asked for. Fields of entries that have their default are left out.
+"""
 
 from __future__ import annotations
 
 import json
 import types
 import typing
-from collections.abc import Mapping
-from dataclasses import asdict, fields, is_dataclass
-from functools import cache
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, asdict, fields, is_dataclass
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -17,10 +21,18 @@ HEAD = ("name", "version", "source", "unknown")
 DEPTH = 2  # of lines: sections, facts, entries
 WIDTH = 100
 
+Maker = Callable[[Any], Any]
+
+_START, _END = '\n "', "\n}\n"  # of a section's line, and of the file
+
 
 def dump(engine: Engine) -> str:
     """Broken into lines down to the entries of a fact, so that a diff of two releases can be read."""
-    return _text({"schema": SCHEMA, **as_json(engine)}, 0) + "\n"
+    content = {"schema": SCHEMA, **{name: getattr(engine, name) for name in HEAD}}
+    for name in SECTIONS:
+        section = getattr(engine, name)
+        content[name] = {field.name: _sparse(getattr(section, field.name)) for field in fields(section)}
+    return "{" + ",".join(f'{_START}{name}": {_text(content[name], 1)}' for name in sorted(content)) + _END
 
 
 def as_json(engine: Engine) -> dict[str, Any]:
@@ -30,24 +42,42 @@ def as_json(engine: Engine) -> dict[str, Any]:
 
 
 def load(text: str, source: str | None = None) -> Engine:
-    """The engine that :func:`dump` wrote; its sections are made when they are asked for. ValueError where the text is
-    something else."""
-    content = json.loads(text)
-    if not isinstance(content, dict) or content.pop("schema", None) != SCHEMA or set(content) != {*HEAD, *SECTIONS}:
+    """The engine that :func:`dump` wrote; its sections are parsed and made when they are asked for. ValueError where
+    the text is something else."""
+    opening, *lines = text.removesuffix(_END).split(_START)
+    parts = {name: value.removesuffix(",") for name, _, value in (line.partition('": ') for line in lines)}
+    if opening != "{" or not text.endswith(_END) or set(parts) != {"schema", *HEAD, *SECTIONS}:
         raise ValueError(f"not {SCHEMA}")
-    head = {name: content.pop(name) for name in HEAD}
+    head = {name: json.loads(parts.pop(name)) for name in ("schema", *HEAD)}
+    if head.pop("schema") != SCHEMA:
+        raise ValueError(f"not {SCHEMA}")
     if source is not None:
         head["source"] = source
-    return Engine.lazy(head, content)
+    return Engine.lazy(head, parts)
 
 
-def make_section(name: str, content: Any) -> Any:
-    """The section of this name. ValueError where ``content`` is something else."""
+def make_section(name: str, text: str) -> Any:
+    """The section of this name. ValueError where ``text`` is something else."""
     module, kind = SECTIONS[name]
     try:
-        return _make(getattr(import_module(f"specfix.engines.facts.{module}"), kind), content)
+        return _make(getattr(import_module(f"specfix.engines.facts.{module}"), kind), json.loads(text))
     except (TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"no section {name} of {SCHEMA}: {error}") from error
+
+
+def _sparse(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        kept = [(field.name, getattr(value, field.name)) for field in fields(value) if not _is_default(field, value)]
+        return {name: _sparse(part) for name, part in kept}
+    if isinstance(value, Mapping):
+        return {key: _sparse(part) for key, part in value.items()}
+    return [_sparse(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def _is_default(field: Field[Any], owner: Any) -> bool:
+    value = getattr(owner, field.name)
+    default = field.default if field.default_factory is MISSING else field.default_factory()
+    return type(value) is type(default) and bool(value == default)  # 0 is not False
 
 
 def _text(value: Any, depth: int) -> str:
@@ -61,24 +91,50 @@ def _text(value: Any, depth: int) -> str:
     return f"[{','.join(f'{start} {_text(part, depth + 1)}' for part in value)}{start}]"
 
 
-def _make(kind: Any, value: Any) -> Any:
-    """``value`` as a ``kind``: dataclasses from objects, tuples from lists, inside containers too."""
+@cache
+def _maker(kind: Any) -> Maker | None:
+    """What makes a ``kind`` of a JSON value: dataclasses of objects, tuples of lists, inside containers too. None where
+    the value is one already."""
     if isinstance(kind, type) and is_dataclass(kind):
-        types_of = _field_types(kind)
-        return kind(**{name: _make(types_of[name], part) for name, part in value.items()})
+        return partial(_make, kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in {typing.Union, types.UnionType}:
-        wanted = [argument for argument in arguments if argument is not type(None)]
-        return None if value is None else _make(wanted[0], value)
-    if origin is tuple:
-        of = arguments[:1] * len(value) if arguments[1:] == (...,) else arguments
-        return tuple(_make(argument, part) for argument, part in zip(of, value, strict=True))
+        inner = _maker(next(argument for argument in arguments if argument is not type(None)))
+        return None if inner is None else partial(_optional, inner)
     if origin in {dict, Mapping}:
-        return {key: _make(arguments[1], part) for key, part in value.items()}
-    return value
+        inner = _maker(arguments[1])
+        return None if inner is None else partial(_mapping, inner)
+    if origin is tuple and arguments[1:] == (...,):
+        inner = _maker(arguments[0])
+        return tuple if inner is None else partial(_row, inner)
+    return partial(_pair, [_maker(argument) for argument in arguments]) if origin is tuple else None
 
 
 @cache
-def _field_types(kind: type) -> dict[str, Any]:
+def _makers(kind: Any) -> dict[str, Maker]:
+    """Those of the fields of a dataclass that need one."""
     hints = typing.get_type_hints(kind)
-    return {field.name: hints[field.name] for field in fields(kind)}
+    return {field.name: make for field in fields(kind) if (make := _maker(hints[field.name]))}
+
+
+def _make(kind: Any, value: dict[str, Any]) -> Any:
+    for name, make in _makers(kind).items():
+        if name in value:
+            value[name] = make(value[name])
+    return kind(**value)
+
+
+def _optional(inner: Maker, value: Any) -> Any:
+    return None if value is None else inner(value)
+
+
+def _mapping(inner: Maker, value: dict[str, Any]) -> dict[str, Any]:
+    return {key: inner(part) for key, part in value.items()}
+
+
+def _row(inner: Maker, value: list[Any]) -> tuple[Any, ...]:
+    return tuple(map(inner, value))
+
+
+def _pair(inner: list[Maker | None], value: list[Any]) -> tuple[Any, ...]:
+    return tuple(make(part) if make else part for make, part in zip(inner, value, strict=True))

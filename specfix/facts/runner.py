@@ -6,6 +6,7 @@ names of the engine's source; what neither side knows stays unknown.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from specfix.deployment import Draft, Hardware, Serving, Target
@@ -78,11 +79,13 @@ def traits(target: Target, engine: Engine) -> dict[str, bool]:
     facts = engine.traits
     found: dict[str, bool] = {}
     if facts.expert_keys is not None:
-        experts = target.config.find(*facts.expert_keys)
-        # experts may also hide in per-block configs, so a model without these keys and with blocks is not decided
-        if experts is not None or target.config.find("block_configs") is None:
-            count = experts[1] if experts else 0
-            found["is_moe"] = bool(count[0] if isinstance(count, list) and count else count)  # as ``get_num_experts``
+        with suppress(MissingFact):  # a class default that cannot be told leaves the trait open
+            experts = target.config.find(*facts.expert_keys)
+            # experts may also hide in per-block configs, so a model without these keys and with blocks is not decided
+            if experts is not None or target.config.find("block_configs") is None:
+                count = experts[1] if experts else 0
+                one = count[0] if isinstance(count, list) and count else count  # as ``get_num_experts``
+                found["is_moe"] = bool(one)
     name = architecture_of(target, engine)
     if name in engine.methods.architectures and name not in facts.unreadable:
         for trait, having in facts.having.items():

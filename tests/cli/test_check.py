@@ -80,6 +80,10 @@ def test_exit_status(specfix: Run, arguments: tuple[str, ...], status: int) -> N
         ((TARGET, DRAFT, "--engine", "vllm==9.9.9"), "9.9.9"),
         ((TARGET, DRAFT, "--engine", "/nowhere"), "/nowhere"),
         ((TARGET, DRAFT, "--engine", ""), "the engine is empty"),
+        ((TARGET, DRAFT, "--engine", "vllm/vllm-openai:latest"), "its tag does not say which release of vLLM it holds"),
+        ((TARGET, DRAFT, "--engine-python", "/nowhere/python"), "'/nowhere/python' is no program that can be run"),
+        ((TARGET, DRAFT, "--engine-python", TARGET), "is a folder: give the interpreter in it"),
+        ((*PAIR, "--engine-python", sys.executable), "name two engines: give one"),
         (("", DRAFT, *PAIR[2:]), "the target is empty"),
         ((TARGET, "", *PAIR[2:]), "the draft is empty"),
         ((DRAFT, TARGET, *PAIR[2:]), f"{DRAFT} is a draft (eagle3), and {TARGET} is given as its draft"),
@@ -127,6 +131,26 @@ def test_what_was_not_given_stands_in_the_first_line(specfix: Run) -> None:
     first = specfix("check", TARGET, DRAFT).stdout.splitlines()[0]
     assert "Assumed: engine vllm " in first and "method eagle3" in first and "hardware" in first
     assert "Assumed" not in specfix("check", *PASSES, "--method", "eagle3").stdout
+
+
+def test_an_image_is_judged_by_its_tag_and_that_is_said(specfix: Run) -> None:
+    image = ("--engine", "vllm/vllm-openai:v0.26.0-cu130", *PAIR[4:], "--select", "POS001")
+    first = specfix("check", TARGET, DRAFT, *image).stdout.splitlines()[0]
+    assert " on vllm 0.26.0, " in first and "Assumed: engine vllm 0.26.0: as the image's tag says" in first
+    engine = json.loads(specfix("check", TARGET, DRAFT, *image, "--format", "json").stdout)["deployment"]["engine"]
+    assert engine == {"name": "vllm", "version": "0.26.0", "source": "shipped, by the image's tag"}
+
+
+@pytest.mark.parametrize("command", [("check",), ("fix", "--diff")])
+def test_an_interpreter_is_asked_for_its_engine(process: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
+    package = tmp_path / "vllm"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise SystemExit('imported')")
+    asked = (*command, TARGET, DRAFT, "--engine-python", sys.executable, *PAIR[4:])
+    done = process(*asked, PYTHONPATH=str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{package} is no readable vLLM package: config/model.py, " in done.stderr
+    assert done.stderr.startswith("specfix: error: ") and done.stderr.count("\n") == 1
 
 
 def test_json_is_nothing_but_json(specfix: Run) -> None:

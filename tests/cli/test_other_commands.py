@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import specfix as library
 from specfix.cli import main
+from specfix.engines.find import shipped_versions
 
 from .conftest import DRAFT, TARGET, Run
 
@@ -56,12 +60,41 @@ def test_rules(specfix: Run) -> None:
     assert codes == sorted(set(codes)) and all(any(line.startswith(code) for line in lines) for code in codes)
 
 
-def test_engine(specfix: Run) -> None:
-    assert "0.26.0" in specfix("engine").stdout
-    text = specfix("engine", "0.26.0", "vllm==0.33.0").stdout
-    assert text.startswith("vllm 0.26.0 (shipped)\n") and "\nvllm 0.33.0 (shipped)\n" in text
-    assert "EAGLE3 targets" in text
-    assert specfix("engine", "9.9.9").returncode == 2
+def test_engine_lists_the_releases(specfix: Run) -> None:
+    lines = specfix("engine").stdout.splitlines()
+    assert lines[0].split() == ["release", "model", "runner", "EAGLE3", "targets", "fixes", "not", "known"]
+    assert [line.split()[0] for line in lines[1 : lines.index("")]] == shipped_versions()
+    listed = json.loads(specfix("engine", "--format", "json").stdout)
+    assert [engine["version"] for engine in listed["engines"]] == shipped_versions()
+
+
+def test_engine_shows_one_release(specfix: Run) -> None:
+    text = specfix("engine", "vllm==0.26.0").stdout
+    assert text.startswith("vllm 0.26.0: shipped with specfix") and "EAGLE3 targets" in text
+    assert len(specfix("engine", "0.26.0", "--all").stdout) > len(text)
+    facts = json.loads(specfix("engine", "0.26.0", "--format", "json").stdout)
+    assert facts["schema"] == "specfix/engine-v1" and "dspark" in facts["methods"]["methods"]
+
+
+def test_engine_compares_releases(specfix: Run) -> None:
+    text = specfix("engine", "0.26.0", "0.27.1", "0.33.0").stdout
+    assert text.startswith("vllm 0.26.0 → 0.27.1, for speculative decoding\n")
+    assert "  + draft-positions-raised: " in text and "\nvllm 0.27.1 → 0.33.0, " in text
+    steps = json.loads(specfix("engine", "0.26.0", "0.27.1", "--format", "json").stdout)["steps"]
+    assert [(step["before"]["version"], step["after"]["version"]) for step in steps] == [("0.26.0", "0.27.1")]
+
+
+@pytest.mark.parametrize("versions", [("9.9.9",), ("0.26.0", "9.9.9"), ("9.9.9", "0.26.0")])
+def test_engine_that_is_not_known(specfix: Run, versions: tuple[str, ...]) -> None:
+    done = specfix("engine", *versions)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("specfix: error: vllm 9.9.9 is not known") and done.stderr.count("\n") == 1
+
+
+def test_engine_whose_reader_goes_away() -> None:
+    command = f"{shlex.quote(sys.executable)} -m specfix engine 0.26.0 0.33.0 --format json | head -c 1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.stdout, done.stderr) == ("{", "")
 
 
 def test_hardware_is_saved_and_read_back(specfix: Run, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from specfix.facts.triton import DEVICES
     "HWR004",
     "triton-without-driver",
     severity="error",
-    evidence=["vllm-project/vllm#49583", "vllm/triton_utils/importing.py"],
+    evidence=["vllm/triton_utils/importing.py"],
     requires=["HWR001"],
 )
 def triton_without_driver(hardware: Hardware, serving: Serving, engine: Engine, has_triton: bool) -> Iterator[Finding]:

@@ -39,8 +39,9 @@ def draft_position_table(
     told = [consequence(short, serving.enforce_eager, lifted, engine) for short in failures]
     asked = target.at(KEY) if serving.max_model_len is None else serving.at("max_model_len")
     message = (
-        f"The draft has {draft.number(KEY)} positions ({KEY}), and sequences of up to {served_length} tokens are "
-        "served. " + " Or, where the other runner is chosen: ".join(text for _, text in told)
+        f"The draft has {draft.number(KEY)} positions ({KEY}{draft.config.source(KEY)}), and sequences of up to "
+        f"{served_length} tokens are served. "
+        + " Or, where the other runner is chosen: ".join(text for _, text in told)
     )
     yield Finding(
         message,

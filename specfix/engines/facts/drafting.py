@@ -83,7 +83,9 @@ class EagleFacts:
     no ids, as terms of L, the number of decoder layers: ["2", "L//2", "L-3"]; None: an own formula that could
     not be read. ``default_aux_count``: what the source calls L. ``aux_deduplicates``: one state a layer, in
     order of layers, so repeated ids give one state, and ids below 0 or above L none, without a message.
-    ``aux_final_layer``: architecture to whether the id L gives a state (the last layer's output).
+    ``aux_final_layer``: target architecture to whether the id L gives a state (the last layer's output).
+    ``language_by_config``: architectures whose decoder is of the class that their ``text_config`` names: what
+    is said of its aux states there depends on that class, and they are not in ``aux_final_layer``.
     ``fc_states``: draft architecture to where the number of states that its ``fc`` takes comes from, the
     first that is there: keys of its config, len(key), a number.
     """
@@ -100,6 +102,7 @@ class EagleFacts:
     use_aux_flag: dict[str, bool] = field(default_factory=dict)
     default_aux_count: dict[str, str] = field(default_factory=dict)
     aux_final_layer: dict[str, bool | None] = field(default_factory=dict)
+    language_by_config: tuple[str, ...] = ()
     fc_states: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
 
 
@@ -117,11 +120,14 @@ class MethodFacts:
     """Speculative methods and architectures that the release knows.
 
     ``methods``: values of the ``method`` key. ``architectures``: registry name to "module:Class", the module as the
-    registry writes it (a bare name is one of the model folder).
+    registry writes it (a bare name is one of the model folder). ``drafts``: those that the registry keeps for
+    speculative decoding; ``dropped``: names of earlier registries to the last release that had them.
     """
 
     methods: tuple[str, ...]
     architectures: dict[str, str]
+    drafts: tuple[str, ...] = ()
+    dropped: dict[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,9 +81,8 @@ class BlockFacts:
     block table it reads. ``common_size``: the release picks a common kernel size for a group and refuses
     where there is none. ``default``: --block-size when not given, by platform ("cuda", "cpu", "rocm"); None
     where it is computed. ``default_adapts``: platform to whether a backend that does not take the default
-    then gets a size of its own. ``backends``: backend name (FLASH_ATTN) to its kernel sizes. ``head_sizes``:
-    backend name to the head sizes it takes, where it names any. ``cpu_backend``: the backend of the CPU
-    platform for plain attention.
+    then gets a size of its own. ``backends``: backend name (FLASH_ATTN) to its kernel sizes.
+    ``cpu_backend``: the backend of the CPU platform for plain attention.
     """
 
     proposer: Unit | None
@@ -93,4 +92,3 @@ class BlockFacts:
     backends: dict[str, KernelSizes]
     cpu_backend: str | None
     default_adapts: dict[str, bool] = field(default_factory=dict)
-    head_sizes: dict[str, tuple[int, ...]] = field(default_factory=dict)

@@ -7,30 +7,109 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
+class Flag:
+    """One flag of `vllm serve`, by its first long spelling.
+
+    ``kind`` is what a value is read as (None: unknown):
+
+    ================  ====================================================================
+    ``switch``        takes none
+    ``int``, ``float``, ``str``
+    ``size``          an int, or one with a suffix of ``ServeFacts.sizes``
+    ``json``          JSON text
+    ``json_or_str``   JSON text where it stands in braces, else the text itself
+    ``config``        a JSON object with the fields of the config class ``config``
+    ``bool``          any text is True, but for the empty one
+    ``comma_list``    a list, its parts divided by commas
+    ================  ====================================================================
+
+    ``aliases``: other spellings, with their dashes. ``negation``: each long spelling ``--x`` has a ``--no-x`` that
+    turns it off; ``inverses`` do too (long, without dashes). ``none``: an empty text or "None" is no value.
+    ``words``: texts with a meaning of their own, and what they mean (of a config: its fields). ``folds``: upper case
+    and dashes of the value are taken as lower case and underscores.
+    ``nargs``, ``choices`` and ``const`` as argparse has them; a None among the choices is for ``none``. ``appends``:
+    given again it adds another value. ``default``: as JSON; a config that is made of nothing is ``{}``, an enum's
+    member its name; None also where the flag sets nothing unless it is given. ``dest``: the field that it sets, where
+    that is not the flag's name. ``deprecated``: the release marks it so.
+    """
+
+    kind: str | None = "str"
+    aliases: tuple[str, ...] = ()
+    negation: bool = False
+    inverses: tuple[str, ...] = ()
+    none: bool = False
+    words: dict[str, Any] = field(default_factory=dict)
+    folds: bool = False
+    nargs: int | str | None = None
+    const: Any = None
+    choices: tuple[Any, ...] | None = None
+    appends: bool = False
+    default: Any = None
+    dest: str | None = None
+    config: str | None = None
+    deprecated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ServeFacts:
     """What `vllm serve` takes.
 
     ``yaml_nested``: in a ``--config`` YAML a mapping may stand where a flag takes JSON (else only JSON text).
-    ``yaml_false``: ``key: false`` there becomes ``--no-key`` (else it is dropped without a word). ``flags``: long flags
-    of the engine's arguments, without dashes. ``backend_variable``: VLLM_ATTENTION_BACKEND is heeded.
+    ``yaml_false``: ``key: false`` there becomes ``--no-key`` (else it is dropped without a word). ``flags``: all of
+    them, by their first long spelling without dashes. ``backend_variable``: VLLM_ATTENTION_BACKEND is heeded.
     ``method_words``: (word, method): a draft whose path, parent folders included, holds the word gets that method,
     the first one that is in it, unless the method asked for is one of ``method_kept``.
+
+    How a command is read: ``positional``: the name of the argument without a flag (the model). ``abbreviations``: the
+    beginning of a flag will do where only one flag begins so. ``underscores``: ``--a_b`` is ``--a-b``. ``dotted``:
+    ``--flag.a.b x`` is ``--flag '{"a": {"b": x}}'``, and ``dotted_lists``: ``--flag.a+ x`` adds to a list there.
+    ``dotted_sizes`` and ``json_sizes``: a number with a suffix may stand in those, and in the JSON of a config.
+    ``level_flag``: the flag that ``-O3`` is read as. ``model_flag``: ``--model x`` will do for the positional.
+    ``sizes``: suffix to factor; ``size_fractions``: the suffixes that may follow a fraction (1.5k).
     """
 
     yaml_nested: bool | None = None
     yaml_false: bool | None = None
-    flags: tuple[str, ...] | None = None
+    flags: dict[str, Flag] | None = None
     backend_variable: bool = False
     method_words: tuple[tuple[str, str], ...] | None = None
     method_kept: tuple[str, ...] = ()
+    positional: str | None = None
+    abbreviations: bool | None = None
+    underscores: bool | None = None
+    dotted: bool | None = None
+    dotted_lists: bool | None = None
+    dotted_sizes: bool | None = None
+    json_sizes: bool | None = None
+    level_flag: str | None = None
+    model_flag: bool | None = None
+    sizes: dict[str, int] | None = None
+    size_fractions: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One environment variable that the engine reads.
+
+    ``kind``: what its text is read as: ``str``, ``path`` (a leading ``~`` is the home folder), ``int``, ``float``,
+    ``bool``, ``list`` (parts divided by commas), ``json``; None where that is unknown. ``on`` and ``off`` of a
+    ``bool``: which of the texts 1, 0, true and false turn it on and off; one in neither is refused, or is as if
+    nothing were set. ``choices``: the only texts (of a list: parts) that are taken. ``default``: its value where no
+    variable at all is set.
+    """
+
+    kind: str | None = "str"
+    default: Any = None
+    choices: tuple[str, ...] | None = None
+    on: tuple[str, ...] = ()
+    off: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class VariableFacts:
-    """``variables``: VLLM_* variable to its default as the source states it; one that could not be read is None and
-    listed under ``variables.variables.<NAME>``."""
+    """``variables``: name to what the engine makes of it. None where the table could not be read."""
 
-    variables: dict[str, Any] = field(default_factory=dict)
+    variables: dict[str, Variable] | None = None
 
 
 @dataclass(frozen=True, slots=True)

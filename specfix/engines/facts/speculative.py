@@ -3,58 +3,171 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
-from specfix.engines.facts.decisions import Condition
+from specfix.engines.facts.decisions import Condition, Step
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key of --speculative-config. ``type`` is its annotation as the source writes it; ``choices`` the values that
-    it may have, None where any of its type; ``at_least`` and ``above``: bounds of a number."""
+    """One key of --speculative-config.
 
-    type: str
+    ``type`` is what a value must be, as Python spells it, without None ("int", "list[float]", "LoadConfig"; "Any"), and
+    ``nullable`` whether null is taken. ``choices``: the values that it may have, None where any of its type; where
+    ``parsed``, a validator of the engine's own sees the value first, and choices are names of an enum in any case, with
+    "auto" for none. ``at_least``, ``above``, ``at_most`` and ``below`` bound a number. A value of a key that is not
+    ``validated`` is taken as it is.
+    """
+
+    type: str | None
     default: Any = None
+    nullable: bool = False
     required: bool = False
     choices: tuple[Any, ...] | None = None
     at_least: float | None = None
     above: float | None = None
+    at_most: float | None = None
+    below: float | None = None
+    validated: bool = True
+    parsed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SpeculativeFacts:
-    """``keys``: what a user may set. ``internal``: fields that the engine fills in itself. ``refuses_others``: a key
-    that is neither ends the start (else it is dropped without a word)."""
+    """The fields of ``SpeculativeConfig`` and what its ``__post_init__`` and ``_verify_args`` make of them.
+
+    ``keys``: what a user may set. ``passed``: fields that the engine passes itself, whatever the user gave. ``made``:
+    fields that nothing validates and that the engine fills in after that; where the condition in ``read_as_mapping``
+    holds, what the user gave for one is read first. ``refuses_others``: a key that is no field ends the start (else it
+    is dropped without a word). ``dashes``: keys may be spelled with dashes.
+
+    The names in the conditions below are those of the config's fields, with the values that they have by then: the
+    steps of ``methods`` are all taken in order, each of which that holds sets ``method``.
+
+    ``methods``: what becomes of ``method``. ``tokens``: where num_speculative_tokens comes from when it is not given,
+    ``then`` is the names of the values of which the first that is there counts. ``multiples``: where ``when`` holds, a
+    num_speculative_tokens above the value named ``then`` must be a multiple of it. ``refusals``: each whose ``when``
+    holds ends the start, by an error of its own or as a number that is not there cannot be compared; those that hang on
+    what cannot be lifted are left out.
+    """
 
     keys: dict[str, Key] | None = None
-    internal: tuple[str, ...] = ()
+    passed: tuple[str, ...] | None = None
+    made: tuple[str, ...] | None = None
+    read_as_mapping: dict[str, Condition] = field(default_factory=dict)
     refuses_others: bool | None = None
+    dashes: bool | None = None
+    methods: tuple[Step, ...] | None = None
+    tokens: tuple[Step, ...] | None = None
+    multiples: tuple[Step, ...] | None = None
+    refusals: tuple[Step, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Where a number comes from: the first of ``keys`` (dotted) that is there and not null, else ``default``; where
+    ``required``, a config without the key ends the start."""
+
+    keys: tuple[str, ...] = ()
+    default: int | None = None
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """One branch of ``SpeculativeConfig.hf_config_override``: where ``when`` holds of the draft's config, it gets this
-    ``model_type`` and these ``architectures`` (None: left alone), and ``n_predict`` from the first of these keys."""
+    """One step of ``SpeculativeConfig.hf_config_override``: what happens where ``when`` holds of the draft's config.
+
+    Steps are tried in order and each sees the config as those before it left it. Names in ``when`` are keys of the
+    config (``architectures.0`` is the first of the list); ``initial.`` before one means the config as it came. In all
+    names ``text_config?`` is the config's text_config or, where it has none, the config itself; ``get_text_config()``
+    what Transformers' method of that name returns. What is not there is None unless ``defaults`` says otherwise; a
+    config that has no architectures ends the start where the first of them is asked for.
+
+    The config gets this ``model_type``, these ``architectures`` and this ``n_predict`` (None: left alone); ``keys``
+    are others that are written, some of them not in each case. ``becomes``: the part of the config that takes its
+    place. Where ``refused``, the start ends; where ``last``, no later step is tried; where ``unread``, what happens is
+    not known. ``line`` is the line in the source.
+    """
 
     when: Condition
     model_type: str | None = None
     architectures: tuple[str, ...] | None = None
-    n_predict: tuple[str, ...] = ()
+    n_predict: Count | None = None
+    becomes: str | None = None
+    keys: tuple[str, ...] = ()
+    refused: bool = False
+    last: bool = False
+    unread: bool = False
+    defaults: dict[str, Any] = field(default_factory=dict)
     line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class MtpFacts:
-    """Built-in drafts. ``model_types``: model types that mean the method mtp (``MTPModelTypes``)."""
+    """Built-in drafts.
+
+    ``model_types``: model types of a draft that mean the method ``method``. ``aliases``: methods that are renamed to
+    it. ``overrides``: see :class:`Override`; what a caller's own argument adds to them is left out.
+    """
 
     model_types: tuple[str, ...] | None = None
-    overrides: tuple[Override, ...] = field(default_factory=tuple)
+    method: str | None = None
+    aliases: tuple[str, ...] | None = None
+    overrides: tuple[Override, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """One key of a converted config. Its value is that of the key ``source`` of the speculators config, else
+    ``default``; without a ``source`` it is ``default``.
+
+    ``when``: it is made "always", where the source is "given" (not null), or where it is "true" (not empty either).
+    ``required``: without the source the start ends. ``change``: what is done to the value: each whole number of the
+    list "less one", or "negated".
+    """
+
+    source: str | None = None
+    default: Any = None
+    when: Literal["always", "given", "true"] = "always"
+    required: bool = False
+    change: Literal["less one", "negated"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm:
+    """What becomes of a draft of one speculators_model_type.
+
+    ``architectures``: by the model type of its transformer_layer_config, "" for any other; a model type that is not in
+    there ends the start. ``model_type``: what counts where the layer config states none. ``kept``: architectures that
+    the config may state itself, in the place of those. ``keys``: by dotted key of the converted config, which is the
+    layer config with these put in. ``speculative``: keys of the speculative config, "method" among them.
+    """
+
+    architectures: dict[str, tuple[str, ...]]
+    model_type: str | None = None
+    kept: tuple[str, ...] = ()
+    keys: dict[str, Copied] = field(default_factory=dict)
+    speculative: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class SpeculatorsFacts:
     """What a release makes of a config in the speculators library's format.
 
-    ``algorithms``: speculators_model_type to the architectures that it becomes."""
+    ``algorithms``: by speculators_model_type, None for one that could not be read; empty where the release does not
+    know the format. ``required``: dotted
+    keys without which the start ends. ``tokens`` and ``verifier``: dotted keys of the number of draft tokens and of
+    the target that is served when the draft itself is, and ``local_verifier`` whether it may be a path of this host.
+    ``tokens_as``: the key that the number becomes. ``user_config``: what becomes of a --speculative-config when a draft
+    is served so: it is "dropped", "merged" over what the draft says but for the keys ``locked``, or "kept" in the place
+    of all that the draft says.
+    """
 
-    algorithms: dict[str, tuple[str, ...] | None] | None = None
+    algorithms: dict[str, Algorithm | None] | None = None
+    required: tuple[str, ...] | None = None
+    tokens: str | None = None
+    tokens_as: str | None = None
+    verifier: str | None = None
+    local_verifier: bool | None = None
+    user_config: Literal["dropped", "merged", "kept"] | None = None
+    locked: tuple[str, ...] = ()

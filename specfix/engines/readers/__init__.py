@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from specfix.engines.engine import Engine
 from specfix.engines.readers.backends import read_backends
@@ -24,27 +26,31 @@ from specfix.engines.readers.speculators import read_speculators
 from specfix.engines.readers.traits import read_traits
 from specfix.engines.readers.triton import read_triton
 from specfix.engines.readers.variables import read_variables
-from specfix.engines.source.tree import SourceTree
+from specfix.engines.source.tree import SourceTree, collector_paused
 from specfix.errors import CannotCheck
 
-# without these there is nothing to judge by; each release from 0.11 on has them
-NEEDED = (
-    "config/model.py",
-    "config/speculative.py",
-    "config/vllm.py",
-    "envs.py",
-    "model_executor/models/registry.py",
-    "v1/worker/gpu_model_runner.py",
-    "v1/worker/gpu_worker.py",
-)
+# without these there is nothing to judge by; a config class may stand in an older home, too (SourceTree.config_file)
+NEEDED: Final[Mapping[str, str | None]] = {
+    "config/model.py": "ModelConfig",
+    "config/speculative.py": "SpeculativeConfig",
+    "config/vllm.py": "VllmConfig",
+    "envs.py": None,
+    "model_executor/models/registry.py": None,
+    "v1/worker/gpu_model_runner.py": None,
+    "v1/worker/gpu_worker.py": None,
+}
 
 
 def read_engine(package: Path, source: str, version: str | None = None) -> Engine:
     """All facts of the vLLM package folder ``package``. CannotCheck where it is none, or only half of one."""
-    tree = SourceTree(package)
-    missing = [file for file in NEEDED if tree.module(file) is None]
+    with collector_paused():
+        return _read(SourceTree(package), source, version)
+
+
+def _read(tree: SourceTree, source: str, version: str | None) -> Engine:
+    missing = [file for file, cls in NEEDED.items() if (tree.config_file(cls) if cls else tree.module(file)) is None]
     if missing:
-        raise CannotCheck(f"{package} is no readable vLLM package: {', '.join(missing)} is missing or not Python")
+        raise CannotCheck(f"{tree.package} is no readable vLLM package: {', '.join(missing)} is missing or not Python")
     unknown: dict[str, str] = {}
     methods = read_methods(tree, unknown)
     return Engine(

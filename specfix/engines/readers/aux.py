@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from specfix.engines.readers.aux_places import Reader, Value
 from specfix.engines.source.classes import Lineage
-from specfix.engines.source.tree import literal, walk
+from specfix.engines.source.tree import dotted, literal, walk
 
 RECORD = "_maybe_add_hidden_state"
 LAYERS = "aux_hidden_state_layers"
@@ -62,6 +62,18 @@ def records(lineage: Lineage) -> bool | None:
     if any("aux" in ast.unparse(function) for function in forward):
         return True
     return False if forward and lineage.complete else None
+
+
+def records_outputs(setter: ast.FunctionDef) -> bool:
+    """Whether the setter has the outputs of layers recorded, the layer before each id: ``names[layer - 1]``."""
+    loops = {loop.target.id for loop in walk(setter, ast.For) if isinstance(loop.target, ast.Name)}
+    before = [
+        node.slice
+        for node in walk(setter, ast.Subscript)
+        if isinstance(node.slice, ast.BinOp) and getattr(node.slice.left, "id", None) in loops
+    ]
+    recorders = [call for call in walk(setter, ast.Call) if dotted(call.func) == "OutputRecorder"]
+    return bool(recorders) and any(isinstance(each.op, ast.Sub) and literal(each.right) == 1 for each in before)
 
 
 def _recorded(lineage: Lineage) -> Iterator[ast.expr]:

@@ -14,7 +14,7 @@ PROPOSERS = ("v1/spec_decode/llm_base_proposer.py", "v1/spec_decode/eagle.py")
 TABLE = "v1/worker/block_table.py"
 PICKERS = ("v1/worker/utils.py", "v1/worker/gpu_model_runner.py")
 SIZES = "get_supported_kernel_block_sizes"
-HEADS = "get_supported_head_sizes"
+OLD_SIZES = "supported_kernel_block_sizes"  # a class attribute
 UNKNOWN = KernelSizes(None, None)
 
 
@@ -23,14 +23,20 @@ def read_blocks(tree: SourceTree, unknown: dict[str, str]) -> BlockFacts:
     if not backends:
         unknown["blocks.backends"] = "no registry of attention backends by name and class"
     sizes = {name: _kernel_sizes(tree, lineage) for name, lineage in backends.items()}
-    if backends and not any(lineage.find(SIZES) for lineage in backends.values()):
+    if backends and not any(lineage.find(SIZES) or lineage.find(OLD_SIZES) for lineage in backends.values()):
         sizes = {}
         unknown["blocks.backends"] = f"its attention backends have no {SIZES}"
-    heads = {name: tuple(_literal_sizes(lineage, HEADS)) for name, lineage in backends.items()}
-    default = {platform: _default(tree, platform) for platform in ("cuda", "cpu", "rocm")}
-    for platform, size in default.items():
-        if size is None:
-            unknown[f"blocks.default.{platform}"] = "computed, or not written as a number"
+    unknown |= {
+        f"blocks.backends.{name}": "no list of numbers"
+        for name, stated in sizes.items()
+        if stated.sizes is None and stated.multiples is None and not stated.special
+    }
+    default: dict[str, int | None] = {}
+    for platform in ("cuda", "cpu", "rocm"):
+        size, stated = _default(tree, platform)
+        default[platform] = size
+        if not stated:
+            unknown[f"blocks.default.{platform}"] = "no place where it is set"
     proposer = _proposer_unit(tree)
     if proposer is None:
         unknown["blocks.proposer"] = "no block size of a known form in the draft proposer"
@@ -42,7 +48,6 @@ def read_blocks(tree: SourceTree, unknown: dict[str, str]) -> BlockFacts:
         backends=sizes,
         cpu_backend=_cpu_backend(tree, unknown),
         default_adapts={platform: _adapts(tree, platform) for platform in default},
-        head_sizes={name: taken for name, taken in heads.items() if taken},
     )
 
 
@@ -55,14 +60,18 @@ def _backends(tree: SourceTree) -> Iterator[tuple[str, Lineage]]:
             path = literal(statement.value) if isinstance(statement, ast.Assign) else None
             if isinstance(statement, ast.Assign) and isinstance(path, str) and "." in path:
                 found = classes.at(path)
+                name = ast.unparse(statement.targets[0])
                 if len(found) == 1 and found[0] is not None:
-                    yield ast.unparse(statement.targets[0]), classes.lineage(found[0])
+                    yield name, classes.lineage(found[0])
+                elif tree.module(f"{path.partition('.')[2].rpartition('.')[0].replace('.', '/')}.py"):
+                    yield name, Lineage((), False)  # made by a call
 
 
 def _kernel_sizes(tree: SourceTree, lineage: Lineage) -> KernelSizes:
     method = lineage.method(SIZES)
     if method is None:
-        return UNKNOWN
+        value = getattr(found[1], "value", None) if (found := lineage.find(OLD_SIZES)) else None
+        return next(_sizes(tree, found[0], value, None)) if found and isinstance(value, ast.expr) else UNKNOWN
     owner, function = method
     branches = list(_branches(tree, owner, function.body, None))
     usual = [branch for branch in branches if branch.condition is None]
@@ -132,16 +141,6 @@ def _module_constant(tree: SourceTree, file: str, name: str) -> ast.expr | None:
     return None
 
 
-def _literal_sizes(lineage: Lineage, name: str) -> Iterator[int]:
-    """Numbers of a method that does nothing but return a list of them."""
-    method = lineage.method(name)
-    returns = [node.value for node in walk(method[1], ast.Return)] if method else []
-    value = literal(returns[0]) if len(returns) == 1 else None
-    for each in value if isinstance(value, list | tuple) else ():
-        if isinstance(each, int):
-            yield each
-
-
 def _picks_common_size(module: ast.Module | None) -> bool:
     """A function that looks for a size that all backends of a group take, and raises where there is none."""
     return any(
@@ -193,22 +192,23 @@ def _builders_get_kernel_size(tree: SourceTree) -> bool:
     return function is not None and "copy_with_new_block_size(kernel_block_size)" in ast.unparse(function)
 
 
-def _default(tree: SourceTree, platform: str) -> int | None:
-    """``cache_config.block_size = N`` where the user has given none; else the config class's own default."""
+def _default(tree: SourceTree, platform: str) -> tuple[int | None, bool]:
+    """``cache_config.block_size = N`` where the user has given none; else the config class's own default. None where it
+    is computed; and whether such a place was found at all."""
     module = tree.module(f"platforms/{platform}.py")
     for branch in walk(module, ast.If) if module else ():
         test = ast.unparse(branch.test)
         if "block_size is None" in test or "not cache_config.user_specified_block_size" in test:
             assigned = [node.value for node in walk(branch, ast.Assign) if _is_block_size(node.targets[0])]
             if assigned:
-                return _number(assigned[-1])  # a special case comes first, the usual one in its ``else``
+                return _number(assigned[-1]), True  # a special case comes first, the usual one in its ``else``
     for file in ("config/cache.py", "config.py"):
         config = tree.class_(file, "CacheConfig")
         for statement in config.body if config else ():
             if isinstance(statement, ast.AnnAssign) and dotted(statement.target) == "DEFAULT_BLOCK_SIZE":
                 value = literal(statement.value)
-                return value if isinstance(value, int) else None
-    return None
+                return (value if isinstance(value, int) else None), True
+    return None, False
 
 
 def _is_block_size(target: ast.expr) -> bool:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from specfix.engines.facts.drafting import EagleFacts, MethodFacts
-from specfix.engines.readers.aux import LAYERS, fc_states, final_layer, formula, records
+from specfix.engines.readers.aux import LAYERS, fc_states, final_layer, formula, records, records_outputs
 from specfix.engines.readers.aux_places import Unreadable, read_places
 from specfix.engines.source.classes import Class, Classes, Lineage
 from specfix.engines.source.tree import SourceTree, dotted, find_function, literal, walk
@@ -19,6 +19,7 @@ DEFAULTS = re.compile(r"get_eagle3_(default_)?aux_hidden_state_layers")
 CONFIGS = ("config/speculative.py", "config/__init__.py", "config.py")
 V1_RUNNER = "v1/worker/gpu_model_runner.py"
 V2_FOLDER = "v1/worker/gpu"
+NAMING = ("architectures", "model_class")  # arguments that say which class a model is made of
 
 
 def read_eagle(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts) -> EagleFacts:
@@ -28,7 +29,17 @@ def read_eagle(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts) 
         if verdict is None:
             unknown[f"eagle.support.{name}"] = "its class could not be followed through the source"
     serving = [name for name, verdict in support.items() if verdict]
+    by_config = [name for name in serving if models.language_by_config(name)]
+    targets = [name for name in serving if name not in {*by_config, *methods.drafts}]
     default_aux, counts = models.default_aux(serving)
+    final = {name: models.final_layer(name) for name in targets}
+    states = {name: models.fc_states(name) for name in support if "eagle3" in name.lower()}
+    for fact, entries, why in (
+        ("default_aux", default_aux, "its own formula is none that is known here"),
+        ("aux_final_layer", final, "no place was seen where its layers' states are recorded"),
+        ("fc_states", states, "no layer called fc was seen, or the source of its size"),
+    ):
+        unknown.update({f"eagle.{fact}.{name}": why for name, entry in entries.items() if entry is None})
     places, hidden_by, unshifted = _places(tree, unknown)
     config_stage, guarded = _config_stage(tree)
     return EagleFacts(
@@ -43,8 +54,9 @@ def read_eagle(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts) 
         aux_unshifted=unshifted,
         use_aux_flag={runner: _heeds_flag(tree, runner) for runner in places or ()},
         default_aux_count=counts,
-        aux_final_layer={name: models.final_layer(name) for name in serving},
-        fc_states={name: models.fc_states(name) for name in support if "eagle3" in name.lower()},
+        aux_final_layer=final,
+        language_by_config=tuple(by_config),
+        fc_states=states,
     )
 
 
@@ -90,7 +102,7 @@ class _Models:
 
     def inner(self, lineage: Lineage, depth: int = 4) -> Lineage | None:
         """The model with the decoder layers: ``model`` of the language model, or of the class itself."""
-        language = self._made(lineage, "language_model")
+        language = self._made(lineage, _marked(lineage) or "language_model")
         if language is None and lineage.find("get_language_model"):
             return None  # found at run time among the children
         holder = language or self._made(lineage, "model")
@@ -128,6 +140,16 @@ class _Models:
             return self._of(asked[0]) if asked[0] in self._architectures else [None]
         return self.classes.of_expression(owner.file, value.func) or [None]
 
+    def language_by_config(self, architecture: str) -> bool:
+        """Whether the decoder is of the class that ``text_config`` names."""
+        for cls in self._of(architecture):
+            lineage = self.classes.lineage(cls) if cls else None
+            for owner in lineage.classes if lineage else ():
+                values = list(_assigned(owner, "language_model"))
+                if values:
+                    return any(_made_by_config(value) for value in values)
+        return False
+
     def default_aux(self, architectures: list[str]) -> tuple[dict[str, tuple[str, ...] | None], dict[str, str]]:
         """The interface's formula under "", and those of the architectures that have another."""
         terms: dict[str, tuple[str, ...] | None] = {}
@@ -157,9 +179,14 @@ class _Models:
 
     def final_layer(self, architecture: str) -> bool | None:
         return _agree(
-            None if cls is None else final_layer(self.inner(self.classes.lineage(cls)))
-            for cls in self._of(architecture)
+            None if cls is None else self._final_layer(self.classes.lineage(cls)) for cls in self._of(architecture)
         )
+
+    def _final_layer(self, lineage: Lineage) -> bool | None:
+        setter = lineage.method(SETTER)
+        if setter and records_outputs(setter[1]):
+            return True
+        return final_layer(self.inner(lineage))
 
     def fc_states(self, architecture: str) -> tuple[str, ...] | None:
         (cls, *others) = self._of(architecture)
@@ -180,9 +207,33 @@ def _getter_name(tree: SourceTree) -> str:
 def _assigned(owner: Class, attribute: str) -> Iterator[ast.expr]:
     """Values given to ``self.attribute`` in the class's own ``__init__``."""
     init = owner.members().get("__init__")
-    for node in walk(init, ast.Assign) if init else ():
-        if any(dotted(target) == f"self.{attribute}" for target in node.targets):
-            yield node.value
+    for node in walk(init, ast.stmt) if init else ():
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(dotted(target) == f"self.{attribute}" for target in targets):
+                yield node.value
+
+
+def _marked(lineage: Lineage) -> str | None:
+    """The attribute of the decoder: what is made ``with self._mark_language_model(…)``."""
+    for owner in lineage.classes:
+        init = owner.members().get("__init__")
+        for node in walk(init, ast.With) if init else ():
+            if "self._mark_language_model(" in ast.unparse(node.items[0]):
+                made = [each.targets[0] for each in node.body if isinstance(each, ast.Assign)]
+                made += [each.target for each in node.body if isinstance(each, ast.AnnAssign)]
+                names = [name for name in map(dotted, made) if name and name.startswith("self.")]
+                return names[0].removeprefix("self.") if names else None
+    return None
+
+
+def _made_by_config(value: ast.expr) -> bool:
+    """``init_vllm_registered_model(hf_config=config.text_config)``, with no architecture or class named."""
+    if not isinstance(value, ast.Call) or dotted(value.func) != "init_vllm_registered_model":
+        return False
+    given = {keyword.arg: keyword.value for keyword in value.keywords}
+    named = [literal(given[key]) is not None or key == "model_class" for key in given if key in NAMING]
+    return "hf_config" in given and not any(named)
 
 
 def _set_on_self(lineage: Lineage) -> Iterator[str]:

@@ -10,10 +10,7 @@ from specfix.engines.facts.drafting import LengthFacts, MethodFacts
 from specfix.engines.source.lift import Lifter, module_constant
 from specfix.engines.source.tree import SourceTree, dotted, find_function, literal, walk
 
-MODEL = "config/model.py"
 CONVERTOR = "transformers_utils/model_arch_config_convertor.py"
-SPECULATIVE = "config/speculative.py"
-CONFIG = "config/vllm.py"
 RUNNER = "v1/worker/gpu_model_runner.py"
 
 DERIVE = "_get_and_verify_max_len"
@@ -24,7 +21,8 @@ ORIGINAL = "original_max_position_embeddings"
 
 
 def read_lengths(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts) -> LengthFacts:
-    derive = tree.function(MODEL, DERIVE)
+    model = tree.config_file("ModelConfig")
+    derive = tree.function(model, DERIVE) if model else None
     if derive is None:
         for fact in (
             "keys",
@@ -32,8 +30,9 @@ def read_lengths(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts
             "yarn_from_original",
             "unscaled_model_types",
             "longrope_from_original",
+            "overriding_key",
         ):
-            unknown[f"lengths.{fact}"] = f"no {DERIVE} in {MODEL}"
+            unknown[f"lengths.{fact}"] = f"no {DERIVE} beside ModelConfig"
     source = tree.function(CONVERTOR, KEYS) or derive
     keys = _keys(tree, source)
     if keys is None:
@@ -136,10 +135,15 @@ def _starts_from_original(function: ast.AST) -> bool:
 
 
 def _longrope_from_original(function: ast.AST) -> bool:
+    """``if … rope_type == "longrope"``: of that type alone, not of all but a few."""
     return any(
-        _mentions(node.test, "longrope") and any(_mentions(statement, ORIGINAL) for statement in node.body)
+        _equals(node.test, "longrope") and any(_mentions(statement, ORIGINAL) for statement in node.body)
         for node in walk(function, ast.If)
     )
+
+
+def _equals(test: ast.expr, text: str) -> bool:
+    return any(isinstance(operator, ast.Eq) and literal(right) == text for operator, _, right in _comparisons(test))
 
 
 def _guard(tree: SourceTree) -> ast.FunctionDef | None:
@@ -156,7 +160,7 @@ def _extra(
     tree: SourceTree, guard: ast.FunctionDef | None, methods: MethodFacts, unknown: dict[str, str]
 ) -> dict[str, int] | None:
     """Tokens that a method counts beyond num_spec_tokens: ``… + (1 if … else 0)`` in the guard."""
-    lifter = Lifter(tree, CONFIG, "VllmConfig")
+    lifter = Lifter(tree, tree.config_file("VllmConfig") or "", "VllmConfig")
     found: dict[str, int] = {}
     for node in walk(guard, ast.IfExp) if guard else ():
         then, otherwise = literal(node.body), literal(node.orelse)
@@ -174,10 +178,11 @@ def _extra(
 
 
 def _limits_target(tree: SourceTree, unknown: dict[str, str]) -> bool | None:
-    if tree.module(CONFIG) is None:
-        unknown["lengths.limits_target"] = f"no {CONFIG}"
+    file = tree.config_file("VllmConfig")
+    if file is None:
+        unknown["lengths.limits_target"] = "no VllmConfig"
         return None
-    return any(_calls(tree, CONFIG, LIMIT))
+    return any(_calls(tree, file, LIMIT))
 
 
 def _calls(tree: SourceTree, file: str, method: str) -> Iterator[ast.Call]:
@@ -189,31 +194,33 @@ def _calls(tree: SourceTree, file: str, method: str) -> Iterator[ast.Call]:
 
 def _raised_methods(tree: SourceTree, methods: MethodFacts, unknown: dict[str, str]) -> tuple[str, ...] | None:
     """Methods for which the call that raises the draft's positions is reached."""
-    module = tree.module(SPECULATIVE)
-    if module is None:
+    file = tree.config_file("SpeculativeConfig")
+    module = tree.module(file) if file else None
+    if file is None or module is None:
         for fact in ("raised_methods", "raised_rope_types", "raise_also_lifts_length"):
-            unknown[f"lengths.{fact}"] = f"no {SPECULATIVE}"
+            unknown[f"lengths.{fact}"] = "no SpeculativeConfig"
         return None
-    call = next(_calls(tree, SPECULATIVE, RAISE), None)
-    owner = next((f for f in walk(module, ast.FunctionDef) if call in ast.walk(f)), None) if call else None
+    call = next(_calls(tree, file, RAISE), None)
+    owner = next((f for f in walk(module, ast.FunctionDef) if call in walk(f, ast.Call)), None) if call else None
     if call is None or owner is None:
         return ()
-    reached = Lifter(tree, SPECULATIVE, "SpeculativeConfig").reached(owner.name, call)
+    reached = Lifter(tree, file, "SpeculativeConfig").reached(owner.name, call)
     return tuple(method for method in methods.methods if evaluate(reached, {"method": method}) is not False)
 
 
 def _raised_rope_types(tree: SourceTree) -> tuple[str, ...] | None:
     """The rope types that the raise is confined to, by a test in it or in a function that it calls."""
-    module = tree.module(SPECULATIVE)
+    file = tree.config_file("SpeculativeConfig")
+    module = tree.module(file) if file else None
     function = find_function(module, RAISE) if module else None
-    if module is None or function is None:
+    if file is None or module is None or function is None:
         return None
     called = [find_function(module, dotted(call.func) or "?") for call in walk(function, ast.Call)]
     for scope in (function, *filter(None, called)):
         for operator, left, right in _comparisons(scope):
             if not (isinstance(operator, ast.In | ast.NotIn) and _mentions(left, "rope_type")):
                 continue
-            types = module_constant(tree, SPECULATIVE, right.id) if isinstance(right, ast.Name) else literal(right)
+            types = module_constant(tree, file, right.id) if isinstance(right, ast.Name) else literal(right)
             if isinstance(types, set | frozenset | tuple | list):
                 return tuple(sorted(map(str, types)))
     return None
@@ -221,10 +228,11 @@ def _raised_rope_types(tree: SourceTree) -> tuple[str, ...] | None:
 
 def _lifts_length(tree: SourceTree) -> bool:
     """Whether the draft's max_model_len, derived when its ModelConfig was made, is raised as well."""
-    function = tree.function(SPECULATIVE, RAISE)
+    file = tree.config_file("SpeculativeConfig") or ""
+    function = tree.function(file, RAISE)
     assigned = [t for a in walk(function, ast.Assign) for t in a.targets] if function else []
     if any(isinstance(target, ast.Attribute) and target.attr == "max_model_len" for target in assigned):
         return True
-    raised = next(_calls(tree, SPECULATIVE, RAISE))
-    derived = [*_calls(tree, SPECULATIVE, DERIVE), *_calls(tree, SPECULATIVE, DERIVE.lstrip("_"))]
+    raised = next(_calls(tree, file, RAISE))
+    derived = [*_calls(tree, file, DERIVE), *_calls(tree, file, DERIVE.lstrip("_"))]
     return any(call.lineno > raised.lineno for call in derived)

@@ -8,22 +8,31 @@ from collections.abc import Iterator
 from specfix.engines.facts.drafting import MethodFacts
 from specfix.engines.source.tree import SourceTree, literal
 
-SPECULATIVE = "config/speculative.py"
+SPECULATIVE = ("config/speculative.py", "config/__init__.py", "config.py")
 REGISTRY = "model_executor/models/registry.py"
 NAME = "SpeculativeMethod"
 ALL_MODELS = "_VLLM_MODELS"
+DRAFTS = "_SPECULATIVE_DECODING_MODELS"
+DROPPED = "_PREVIOUSLY_SUPPORTED_MODELS"
 
 
 def read_methods(tree: SourceTree, unknown: dict[str, str]) -> MethodFacts:
-    module = tree.module(SPECULATIVE)
-    methods = tuple(dict.fromkeys(_texts(_assigned(module, NAME), module))) if module else ()
+    modules = [module for file in SPECULATIVE if (module := tree.module(file)) and _assigned(module, NAME)]
+    methods = tuple(dict.fromkeys(_texts(_assigned(modules[0], NAME), modules[0]))) if modules else ()
     if not methods:
-        unknown["methods.methods"] = f"no {NAME} in {SPECULATIVE}"
+        unknown["methods.methods"] = f"no {NAME} in {SPECULATIVE[0]}"
     registry = tree.module(REGISTRY)
     architectures = dict(sorted(_entries(_assigned(registry, ALL_MODELS), registry))) if registry else {}
     if not architectures:
         unknown["methods.architectures"] = f"no {ALL_MODELS} in {REGISTRY}"
-    return MethodFacts(methods, architectures)
+    drafts = tuple(name for name, _ in _entries(_assigned(registry, DRAFTS), registry)) if registry else ()
+    if not drafts:
+        unknown["methods.drafts"] = f"no {DRAFTS} in {REGISTRY}"
+    dropped = literal(_assigned(registry, DROPPED)) if registry else None
+    if not isinstance(dropped, dict):
+        unknown["methods.dropped"] = f"no {DROPPED} in {REGISTRY}"
+        dropped = None
+    return MethodFacts(methods, architectures, tuple(sorted(drafts)), dropped)
 
 
 def _assigned(module: ast.Module, name: str) -> ast.expr | None:

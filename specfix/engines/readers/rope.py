@@ -20,12 +20,14 @@ KNOWN = frozenset(get_args(Rows)) - {"other"}
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A rotary class made for some types; ``key`` is the config key whose presence chooses it."""
+    """A rotary class made for some types; ``key`` is the config key whose presence chooses it, ``local`` the values
+    of get_rope's variables there."""
 
     types: tuple[str, ...]
     key: str | None
     call: ast.Call
     classes: tuple[str, ...]
+    local: dict[str, ast.expr]
 
 
 def read_rope(tree: SourceTree, unknown: dict[str, str]) -> RopeFacts:
@@ -36,8 +38,8 @@ def read_rope(tree: SourceTree, unknown: dict[str, str]) -> RopeFacts:
         return RopeFacts(None, None)
     classes = Classes(tree)
     rows: dict[str, Rows] = {}
-    for made in _made(function.body, ("default",), None, {}):
-        rules = {_rule(classes, file, name, made.call) for name in made.classes}
+    for made in _made(function.body, ("default",), None, {}, {}):
+        rules = {_rule(classes, file, name, made) for name in made.classes}
         rule = rules.pop() if len(rules) == 1 else "other"
         for rope_type in made.types:
             rows.setdefault(f"{rope_type}+{made.key}" if made.key else rope_type, rule)
@@ -45,6 +47,8 @@ def read_rope(tree: SourceTree, unknown: dict[str, str]) -> RopeFacts:
         rope_type, _, key = name.partition("+")
         if key == "factor":
             rows.setdefault(rope_type, rows[name])
+    for name in (name for name, rule in rows.items() if rule == "other"):
+        unknown[f"rope.rows.{name}"] = "the class sizes its table in no way that is known"
     mrope = rows.get("default+mrope_section")
     if mrope is None:
         unknown["rope.mrope"] = "get_rope has no branch for mrope_section"
@@ -52,15 +56,24 @@ def read_rope(tree: SourceTree, unknown: dict[str, str]) -> RopeFacts:
 
 
 def _made(
-    body: list[ast.stmt], types: tuple[str, ...], key: str | None, names: dict[str, tuple[str, ...]]
+    body: list[ast.stmt],
+    types: tuple[str, ...],
+    key: str | None,
+    names: dict[str, tuple[str, ...]],
+    local: dict[str, ast.expr],
 ) -> Iterator[_Made]:
     """The classes made in the chain of tests of the rope type."""
-    for node in body:
+    for position, node in enumerate(body):
         if isinstance(node, ast.If):
             tested, inner_key = _tested(node.test)
+            if inner_key and not any(_makes(call, names) for call in walk(node, ast.Call)):
+                rest = body[position + 1 :]  # the key chooses values, and the class is made of them below
+                yield from _made([*node.body, *rest], types, inner_key, names, dict(local))
+                yield from _made([*node.orelse, *rest], types, key, names, dict(local))
+                return
             if tested or inner_key:
-                yield from _made(node.body, tested or types, inner_key if not tested else None, names)
-                yield from _made(node.orelse, types, key, names)
+                yield from _made(node.body, tested or types, inner_key if not tested else None, names, dict(local))
+                yield from _made(node.orelse, types, key, names, dict(local))
             elif _chooses_class(node):
                 pair = [
                     a.value.id
@@ -70,15 +83,18 @@ def _made(
                 ]
                 names[_target(node)] = tuple(pair)
             else:  # dual chunk attention, "no parameters at all"
-                yield from _made(node.orelse, types, key, names)
+                yield from _made(node.orelse, types, key, names, dict(local))
                 if not any(isinstance(inner, ast.Return) for inner in node.body) and _negated(node.test):
-                    yield from _made(node.body, types, key, names)
-        elif (
-            isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name)
-        ):
-            name = node.value.func.id
-            if name in names or "Embedding" in name:
-                yield _Made(types, key, node.value, names.get(name, (name,)))
+                    yield from _made(node.body, types, key, names, dict(local))
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _makes(node.value, names):
+            name = dotted(node.value.func) or ""
+            yield _Made(types, key, node.value, names.get(name, (name,)), dict(local))
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            local[node.targets[0].id] = node.value
+
+
+def _makes(call: ast.Call, names: dict[str, tuple[str, ...]]) -> bool:
+    return isinstance(call.func, ast.Name) and (call.func.id in names or "Embedding" in call.func.id)
 
 
 def _tested(test: ast.expr) -> tuple[tuple[str, ...], str | None]:
@@ -109,19 +125,40 @@ def _target(node: ast.If) -> str:
     return ""
 
 
-def _rule(classes: Classes, file: str, name: str, call: ast.Call) -> Rows:
+def _rule(classes: Classes, file: str, name: str, made: _Made) -> Rows:
     found = [cls for cls in classes.named(file, name) if cls is not None]
-    positions = call.args[POSITIONS] if len(call.args) > POSITIONS else None
-    base = {"max_position": "max_position", "original_max_position": "original"}.get(
-        dotted(positions) or "" if positions else ""
-    )
+    base = _positions(made.call.args[POSITIONS], made.local) if len(made.call.args) > POSITIONS else None
     if len(found) != 1 or base is None:
         return "other"
     lineage = classes.lineage(found[0])
-    passes_factor = any(keyword.arg == "scaling_factor" for keyword in call.keywords)
+    passes_factor = any(keyword.arg == "scaling_factor" for keyword in made.call.keywords)
     scale, widened = _cache_scale(classes, lineage, passes_factor), _widened(lineage)
-    rule = None if scale is None or widened is None else "*".join([base, *scale, *widened])
+    if scale is None or widened is None:
+        return "other"
+    factor = made.local.get("scaling_factor")
+    if "factor" in scale and factor is not None and _key(factor) != "factor":  # no factor of the config's
+        if not (isinstance(factor, ast.BinOp) and isinstance(factor.op, ast.Div)):
+            return "other"
+        if _positions(factor.right, made.local) != base:
+            return "other"
+        base = _positions(factor.left, made.local) or "?"
+        scale = [part for part in scale if part != "factor"]
+    rule = "*".join([base, *scale, *widened])
     return cast("Rows", rule) if rule in KNOWN else "other"
+
+
+def _positions(node: ast.expr, local: dict[str, ast.expr]) -> str | None:
+    """Whether an argument is the config's positions or its original ones."""
+    if isinstance(node, ast.Name) and node.id in local:
+        return _positions(local[node.id], local)
+    if _key(node) == "original_max_position_embeddings" or dotted(node) == "original_max_position":
+        return "original"
+    return "max_position" if dotted(node) == "max_position" else None
+
+
+def _key(node: ast.expr) -> object:
+    """The key of ``rope_parameters["key"]``."""
+    return literal(node.slice) if isinstance(node, ast.Subscript) else None
 
 
 def _cache_scale(classes: Classes, lineage: Lineage, passes_factor: bool) -> list[str] | None:
@@ -133,7 +170,7 @@ def _cache_scale(classes: Classes, lineage: Lineage, passes_factor: bool) -> lis
     local = {t.id: a.value for a in walk(function, ast.Assign) for t in a.targets if isinstance(t, ast.Name)}
     for call in walk(function, ast.Call):
         if (dotted(call.func) or "").endswith(".arange") and call.args:
-            return _product(call.args[0], local)
+            return _product(call.args[0], local) if len(function.args.args) == 1 else _two_tables(lineage)
     # no table of its own: with a factor it borrows another class's, without it its base's
     borrowed = [
         dotted(call.func) or "" for call in walk(function, ast.Call) if (dotted(call.func) or "").endswith(CACHE)
@@ -144,6 +181,36 @@ def _cache_scale(classes: Classes, lineage: Lineage, passes_factor: bool) -> lis
         return _cache_scale(classes, classes.lineage(others[0]), False) if len(others) == 1 else None
     rest = lineage.classes[lineage.classes.index(owner) + 1 :]
     return _cache_scale(classes, Lineage(rest, lineage.complete), False) if rest else None
+
+
+def _two_tables(lineage: Lineage) -> list[str] | None:
+    """[] where a table for the original positions is followed by one for all, which is read behind the first."""
+    init, forward = lineage.method("__init__"), lineage.method("forward")
+    tables = {
+        target.id: dotted(node.value.args[0])
+        for node in (walk(init[1], ast.Assign) if init else ())
+        for target in node.targets
+        if isinstance(target, ast.Name) and isinstance(node.value, ast.Call) and node.value.args
+        if dotted(node.value.func) == f"self.{CACHE}"
+    }
+    joined = [
+        [tables.get(dotted(part) or "") for part in call.args[0].elts]
+        for call in (walk(init[1], ast.Call) if init else ())
+        if dotted(call.func) == "torch.cat" and isinstance(call.args[0], ast.List)
+    ]
+    behind = {
+        dotted(call.args[1])
+        for call in (walk(forward[1], ast.Call) if forward else ())
+        if dotted(call.func) == "torch.full_like" and len(call.args) == 2
+    }
+    first = {
+        dotted(target)
+        for node in (walk(forward[1], ast.Assign) if forward else ())
+        for target in node.targets
+        if dotted(node.value) == "self.original_max_position_embeddings"
+    }
+    plain = joined == [["original_max_position_embeddings", "max_position_embeddings"]]
+    return [] if plain and len(behind) == 1 and behind <= first else None
 
 
 def _product(node: ast.expr, local: dict[str, ast.expr]) -> list[str] | None:

@@ -4,64 +4,48 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import Any
 
 from specfix.engines.facts.serving import ServeFacts
+from specfix.engines.readers import flags
+from specfix.engines.source.standins import UndecidedError
 from specfix.engines.source.tree import SourceTree, literal, walk
 
-ARGUMENTS = "engine/arg_utils.py"
-READERS = ("utils/argparse_utils.py", "utils/__init__.py")  # the newer home first
-READER = "load_config_file"
-SPECULATIVE = "config/speculative.py"
+COMMAND_FACTS = (
+    *("flags", "yaml_nested", "yaml_false"),
+    *("positional", "abbreviations", "underscores", "dotted", "dotted_lists", "dotted_sizes", "json_sizes"),
+    *("level_flag", "model_flag", "sizes", "size_fractions"),
+)
 ENVS = "envs.py"
 BACKEND_VARIABLE = "VLLM_ATTENTION_BACKEND"
 
 
 def read_serve(tree: SourceTree, unknown: dict[str, str]) -> ServeFacts:
-    reader = next((found for file in READERS if (found := tree.function(file, READER))), None)
-    if reader is None:
-        unknown["serve.yaml_nested"] = unknown["serve.yaml_false"] = f"no {READER} in {' or '.join(READERS)}"
-    flags = tuple(sorted(set(_flags(tree.module(ARGUMENTS)))))
-    if not flags:
-        unknown["serve.flags"] = f"no flags in {ARGUMENTS}"
-    kept, words = _path_guess(tree.module(SPECULATIVE))
+    file = tree.config_file("SpeculativeConfig")
+    kept, words = _path_guess(tree.module(file) if file else None)
     if words is None:
-        unknown["serve.method_words"] = f"no method is taken from the draft's path in {SPECULATIVE}"
+        unknown["serve.method_words"] = f"no method is taken from the draft's path in {file or 'SpeculativeConfig'}"
     return ServeFacts(
-        yaml_nested=None if reader is None else any(_dumps(branch) for branch in _branches(reader, "dict")),
-        yaml_false=None if reader is None else any(_turns_to_no(branch) for branch in _branches(reader, "bool")),
-        flags=flags or None,
         backend_variable=f'"{BACKEND_VARIABLE}"' in (tree.text(ENVS) or ""),
         method_words=words,
         method_kept=kept,
+        **_command(tree, unknown),
     )
 
 
-def _branches(reader: ast.FunctionDef, kind: str) -> Iterator[ast.If]:
-    """The branches for values of one type: ``if isinstance(value, dict)``."""
-    for branch in walk(reader, ast.If):
-        call = branch.test
-        if isinstance(call, ast.Call) and ast.unparse(call) == f"isinstance(value, {kind})":
-            yield branch
-
-
-def _dumps(branch: ast.If) -> bool:
-    """A mapping becomes the JSON text that the flag takes."""
-    return any("json.dumps" in ast.unparse(statement) for statement in branch.body)
-
-
-def _turns_to_no(branch: ast.If) -> bool:
-    """``key: false`` becomes ``--no-key``, and is not dropped."""
-    return any("--no-" in ast.unparse(statement) for statement in branch.body)
-
-
-def _flags(module: ast.Module | None) -> Iterator[str]:
-    """Long flags of the engine's arguments, without their dashes."""
-    for call in walk(module, ast.Call) if module else ():
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument":
-            for argument in call.args:
-                flag = literal(argument)
-                if isinstance(flag, str) and flag.startswith("--"):
-                    yield flag[2:]
+def _command(tree: SourceTree, unknown: dict[str, str]) -> dict[str, Any]:
+    """The flags, and how a command is read."""
+    try:
+        command = flags.command(tree)
+    except UndecidedError as error:
+        unknown |= {f"serve.{fact}": str(error) for fact in COMMAND_FACTS}
+        return {}
+    found = flags.flags(command.serve, unknown)
+    return {
+        "flags": found,
+        "positional": flags.positional(command.serve),
+        **flags.rules(command, found, unknown),
+    }
 
 
 def _path_guess(module: ast.Module | None) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...] | None]:

@@ -9,8 +9,12 @@ from specfix.engines.source.classes import Classes
 from specfix.engines.source.tree import SourceTree, literal
 
 TRAITS = ("is_hybrid", "is_attention_free", "has_inner_state")
+CONFIGS = ("config/model.py", "config/__init__.py", "config.py")
 ALIASES = "transformers_utils/config.py"
-EXPERTS = ("transformers_utils/model_arch_config_convertor.py", "config/model.py", "config/__init__.py")
+EXPERTS = (
+    ("transformers_utils/model_arch_config_convertor.py", "get_num_experts"),
+    *((file, name) for name in ("get_num_experts", "_verify_with_expert_parallelism") for file in CONFIGS),
+)
 
 
 def read_traits(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts) -> TraitFacts:
@@ -22,6 +26,7 @@ def read_traits(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts)
         lineages = [classes.lineage(cls) for cls in found if cls is not None]
         if None in found or not all(lineage.complete for lineage in lineages):
             unreadable.append(architecture)
+            unknown[f"traits.having.{architecture}"] = "its class or a base of it could not be followed"
         for trait in TRAITS:
             marks = [lineage.find(trait) for lineage in lineages]
             if any(literal(getattr(mark[1], "value", None)) is True for mark in marks if mark):
@@ -32,15 +37,16 @@ def read_traits(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts)
 
 
 def expert_keys(tree: SourceTree, unknown: dict[str, str]) -> tuple[str, ...] | None:
-    """The key names in ``get_num_experts``: a list there, or an entry of a table that it names."""
-    for file in EXPERTS:
-        function = tree.function(file, "get_num_experts")
+    """The key names in ``get_num_experts``, of old in what verifies expert parallelism: a list there, or an entry of
+    a table that it names."""
+    for file, name in EXPERTS:
+        function = tree.function(file, name)
         for node in ast.walk(function) if function else ():
             names = literal(node) if isinstance(node, ast.List) else None
             if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
                 table = literal(assigned(tree.module(ALIASES), node.value.id))
                 names = table.get(literal(node.slice)) if isinstance(table, dict) else None
-            if isinstance(names, list | tuple) and names and all(isinstance(name, str) for name in names):
+            if isinstance(names, list | tuple) and names and all(isinstance(key, str) for key in names):
                 return tuple(names)
     unknown["traits.expert_keys"] = "no list of key names in get_num_experts"
     return None

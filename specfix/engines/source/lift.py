@@ -13,7 +13,7 @@ from functools import cached_property
 
 from specfix.engines.conditions import ITEM, names
 from specfix.engines.facts.decisions import Condition, Step
-from specfix.engines.source.tree import SourceTree, dotted, literal
+from specfix.engines.source.tree import SourceTree, dotted, literal, walk
 
 TRUE: Condition = ["const", True]
 FALSE: Condition = ["const", False]
@@ -364,14 +364,9 @@ class Lifter:
 
 def module_constant(tree: SourceTree, file: str, name: str) -> object:
     """Literal value of a constant of the module, or of the module of the tree that it is imported from."""
-    module = tree.module(file)
-    if module is None:
-        return None
-    for node in reversed(module.body):
-        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
-            return literal(node.value)
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
-            return literal(node.value)
+    value = tree.assigned(file, name)
+    if value is not None:
+        return literal(value)
     origin = imported_from(tree, file, name)
     return module_constant(tree, origin, name) if origin and origin != file and name.isupper() else None
 
@@ -379,8 +374,8 @@ def module_constant(tree: SourceTree, file: str, name: str) -> object:
 def imported_from(tree: SourceTree, file: str, name: str) -> str | None:
     """The file of the tree that ``file`` imports ``name`` from."""
     module = tree.module(file)
-    for node in ast.walk(module) if module else ():
-        if isinstance(node, ast.ImportFrom) and any((alias.asname or alias.name) == name for alias in node.names):
+    for node in walk(module, ast.ImportFrom) if module else ():
+        if any((alias.asname or alias.name) == name for alias in node.names):
             parts = (node.module or "").split(".") if node.module else []
             if node.level:
                 parts = [*file.split("/")[: -node.level], *parts]

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
+import gc
+import re
+import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 MAX_FILE = 8 << 20  # bytes; no module of an engine comes near, and a hostile tree must not fill memory
 
@@ -20,6 +25,9 @@ class SourceTree:
         self.package = package
         self._modules: dict[str, ast.Module | None] = {}
         self._texts: dict[str, str | None] = {}
+        self._functions: dict[tuple[str, str], ast.FunctionDef | None] = {}
+        self._classes: dict[tuple[str, str], ast.ClassDef | None] = {}
+        self._assigned: dict[str, dict[str, ast.expr | None]] = {}
 
     def text(self, file: str) -> str | None:
         """Text of ``file`` (relative to the package, with slashes), or None where it is absent or unreadable."""
@@ -37,7 +45,9 @@ class SourceTree:
         if file not in self._modules:
             text = self.text(file)
             try:
-                self._modules[file] = None if text is None else ast.parse(text)
+                with warnings.catch_warnings():  # of the engine's own spelling, such as "\d"
+                    warnings.simplefilter("ignore")
+                    self._modules[file] = None if text is None else ast.parse(text)
             except (SyntaxError, ValueError, RecursionError, MemoryError):
                 self._modules[file] = None
         return self._modules[file]
@@ -50,15 +60,32 @@ class SourceTree:
 
     def function(self, file: str, name: str) -> ast.FunctionDef | None:
         """The function or method called ``name`` (``Class.method`` to be exact) in ``file``; the last definition."""
-        module = self.module(file)
-        return None if module is None else find_function(module, name)
+        if (file, name) not in self._functions:
+            module = self.module(file)
+            self._functions[file, name] = None if module is None else find_function(module, name)
+        return self._functions[file, name]
 
     def class_(self, file: str, name: str) -> ast.ClassDef | None:
         """The class called ``name`` in ``file``."""
-        module = self.module(file)
-        if module is None:
-            return None
-        return next((node for node in walk(module, ast.ClassDef) if node.name == name), None)
+        if (file, name) not in self._classes:
+            module = self.module(file)
+            nodes = walk(module, ast.ClassDef) if module else ()
+            self._classes[file, name] = next((node for node in nodes if node.name == name), None)
+        return self._classes[file, name]
+
+    def assigned(self, file: str, name: str) -> ast.expr | None:
+        """What the top level of ``file`` last assigns to ``name``; None where it does not, or adds to it."""
+        if file not in self._assigned:
+            self._assigned[file] = dict(_assignments(self.module(file)))
+        return self._assigned[file].get(name)
+
+    def config_file(self, cls: str) -> str | None:
+        """The file that defines the config class ``cls``: a module of its own, or the one that held them all once."""
+        own = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.removesuffix("Config")).lower()
+        for file in (f"config/{own}.py", "config/__init__.py", "config.py"):
+            if f"class {cls}" in (self.text(file) or "") and self.class_(file, cls):
+                return file
+        return None
 
     @cached_property
     def version(self) -> str | None:
@@ -71,11 +98,69 @@ class SourceTree:
         return None
 
 
+_KINDS = [kind for kind in vars(ast).values() if isinstance(kind, type) and issubclass(kind, ast.AST)]
+_PLAIN = {"attr", "arg", "name", "asname", "ctx", "op", "ops"}  # no nodes, or contexts (Load, Store) and operators
+_BLOCKS = {"body", "orelse", "handlers", "finalbody", "cases"}
+# the fields in which a node holds other nodes, and those that lead to statements, which no expression holds
+_FIELDS: dict[type, tuple[str, ...]] = {
+    kind: () if issubclass(kind, ast.Constant | ast.Name) else tuple(f for f in kind._fields if f not in _PLAIN)
+    for kind in _KINDS
+}
+_TO_STATEMENTS: dict[type, tuple[str, ...]] = {
+    kind: () if issubclass(kind, ast.expr) else tuple(f for f in kind._fields if f in _BLOCKS) for kind in _KINDS
+}
+
+
+# what walk() found in a module: readers ask the same of the same ones again and again
+_walked: WeakKeyDictionary[ast.Module, dict[type, list[Any]]] = WeakKeyDictionary()
+
+
 def walk(tree: ast.AST, kind: type[Node]) -> Iterator[Node]:
-    """All nodes of one kind under ``tree``, in source order."""
-    for node in ast.walk(tree):
-        if isinstance(node, kind):
-            yield node
+    """All nodes of one kind under ``tree``, the outer ones first, in source order where they are equally deep."""
+    if not isinstance(tree, ast.Module):
+        return _walk(tree, kind)
+    walked = _walked.setdefault(tree, {})
+    if kind not in walked:
+        walked[kind] = list(_walk(tree, kind))
+    return iter(walked[kind])
+
+
+def _walk(tree: ast.AST, kind: type[Node]) -> Iterator[Node]:
+    fields = _TO_STATEMENTS if issubclass(kind, ast.stmt) else _FIELDS
+    level = [tree]
+    while level:
+        below: list[ast.AST] = []
+        for node in level:
+            if isinstance(node, kind):
+                yield node
+            for field in fields.get(type(node), ()):  # of a list's None and str, too: they hold nothing
+                value = getattr(node, field, None)
+                if isinstance(value, list):
+                    below += value
+                elif value is not None:
+                    below.append(value)
+        level = below
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Without Python's cyclic garbage collector: it would go through millions of syntax nodes, which form no cycles,
+    again and again, and take longer than the reading."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _assignments(module: ast.Module | None) -> Iterator[tuple[str, ast.expr | None]]:
+    for node in module.body if module else ():
+        if isinstance(node, ast.Assign):
+            yield from ((target.id, node.value) for target in node.targets if isinstance(target, ast.Name))
+        elif isinstance(node, ast.AnnAssign | ast.AugAssign) and isinstance(node.target, ast.Name) and node.value:
+            yield node.target.id, node.value if isinstance(node, ast.AnnAssign) else None
 
 
 def find_function(tree: ast.AST, name: str) -> ast.FunctionDef | None:

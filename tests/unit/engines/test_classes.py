@@ -16,6 +16,7 @@ FILES = {
         from torch import nn
         from . import c
         from .b import Left as Renamed, Right
+        from .e import Flagged, wrap
         from vllm.missing import Gone
 
         class Diamond(Renamed, Right[int], torch.nn.Module): ...
@@ -27,6 +28,18 @@ FILES = {
 
         class Itself(Circle): ...
         Circle = Itself
+
+        if TYPE_CHECKING:
+            WrappedBase = Diamond
+            Nothing_ = c.Other
+        else:
+            WrappedBase = wrap(Diamond)
+            Nothing_ = object
+
+        class Wrapped(WrappedBase): ...
+        class Marked(wrap(Flagged)): ...
+        class Undecided(wrap(Renamed, Right)): ...
+        class Bare(Nothing_, Right): ...
         """,
     "model_executor/models/b.py": """
         class Root:
@@ -57,6 +70,41 @@ FILES = {
         from .d import Round
         """,
     "model_executor/models/d.py": "from .c import Round\n",
+    "model_executor/models/e.py": """
+        def is_done(model):
+            return getattr(model, "is_done", False)
+
+        class Flagged:
+            is_done = True
+
+        def first(cls):
+            from .b import Left
+
+            class Inner(cls, Left):
+                pass
+
+            return Inner
+
+        def wrap(cls):
+            if is_done(cls):
+                return cls
+
+            class Outer(first(cls)):
+                is_done = True
+
+            return Outer
+        """,
+    "picked/__init__.py": """
+        from vllm.platforms import current_platform
+
+        def __getattr__(name):
+            if name in ("Late", "Later"):
+                if current_platform.is_rocm():
+                    from ..model_executor.models.b import Left as Late
+                else:
+                    from ..model_executor.models.b import Right as Late
+                return {"Late": Late}[name]
+        """,
 }
 
 
@@ -89,6 +137,11 @@ def test_bases_in_pythons_order(classes: Classes, path: str) -> None:
         ("a:Lost", ["Lost"], False),
         ("a:Made", ["Made"], False),
         ("a:Itself", ["Itself", "Itself"], False),
+        ("a:Wrapped", ["Wrapped", "Outer", "Inner", "Diamond", "Left", "Right", "Root"], True),
+        ("a:Marked", ["Marked", "Flagged"], True),  # given back as it is
+        ("a:Undecided", ["Undecided"], False),
+        ("a:Bare", ["Bare", "Right", "Root"], True),
+        ("vllm.picked:Late", ["Right", "Root"], True),
     ],
 )
 def test_what_is_known_of_the_bases(classes: Classes, path: str, names: list[str], complete: bool) -> None:

@@ -16,6 +16,8 @@ METHODS = MethodFacts(("eagle", "eagle3", "dflash", "draft_model", "ngram"), {})
 
 OLD = {
     "config/model.py": """
+        class ModelConfig: ...
+
         def _get_and_verify_max_len(hf_config, asked):
             names = ["longest", "model_max_length"]
             length = float("inf")
@@ -48,6 +50,8 @@ OLD = {
 }
 NEW = {
     "config/model.py": """
+        class ModelConfig: ...
+
         def _get_and_verify_max_len(hf_config, asked):
             if rope_type not in ("yarn", "longrope"):
                 factor = rope.get("factor", 1)
@@ -138,6 +142,19 @@ def test_a_release_that_scales_yarn_and_raises_nothing(tmp_path: Path) -> None:
     assert not unknown
 
 
+def test_a_release_whose_config_classes_share_one_file(tmp_path: Path) -> None:
+    """And whose longrope is but one of the types without a factor."""
+    text = "\n".join(map(dedent, (text for name, text in OLD.items() if name.startswith("config/"))))
+    files = {"v1/worker/gpu_model_runner.py": OLD["v1/worker/gpu_model_runner.py"]}
+    for home in ("config/__init__.py", "config.py"):
+        facts, unknown = read(tmp_path / home.replace("/", "_"), {**files, home: text})
+        assert facts == read(tmp_path / "split", OLD)[0]
+        assert not unknown
+    plain = text.replace('("su", "llama3")', '("su", "longrope")').replace('== "longrope"', '== "other"')
+    facts, unknown = read(tmp_path / "plain", {**files, "config.py": plain})
+    assert (facts.longrope_from_original, facts.yarn_from_original) == (False, True)
+
+
 def test_a_release_that_raises_positions_and_limits_the_target(tmp_path: Path) -> None:
     facts, unknown = read(tmp_path, NEW)
     assert facts == LengthFacts(
@@ -209,16 +226,20 @@ def test_what_cannot_be_read_is_none_and_has_a_reason(tmp_path: Path) -> None:
 
 def test_the_shipped_releases() -> None:
     raised = {v: find_engine(v).lengths.raised_methods or () for v in shipped_versions()}
-    assert [v for v, methods in raised.items() if methods] == ["0.27.1", "0.32.0", "0.33.0"]
+    first = shipped_versions().index("0.27.0")  # the release that the fix came with
+    assert [v for v, methods in raised.items() if methods] == shipped_versions()[first:]
     assert raised["0.32.0"] == ("eagle", "eagle3")
     assert {"eagle3", "dflash", "dspark", "mtp"} < set(raised["0.33.0"]) and "draft_model" not in raised["0.33.0"]
     lengths = {v: find_engine(v).lengths for v in shipped_versions()}
     assert [v for v, facts in lengths.items() if facts.limits_target] == ["0.33.0"]
     assert lengths["0.33.0"].raised_rope_types == ("default", "linear", "llama3", "ntk", "proportional")
     assert lengths["0.32.0"].raised_rope_types is None
-    assert [v for v, facts in lengths.items() if not facts.yarn_from_original] == ["0.32.0", "0.33.0"]
+    changed = shipped_versions().index("0.30.0")
+    assert [v for v, facts in lengths.items() if not facts.yarn_from_original] == shipped_versions()[changed:]
     assert lengths["0.22.1"].guard_extra == {} and lengths["0.24.0"].guard_extra == {"dflash": 1}
+    guarded = shipped_versions().index("0.11.0")
+    assert [v for v, facts in lengths.items() if facts.v1_guard] == shipped_versions()[guarded:]
     for facts in lengths.values():
-        assert facts.v1_guard and facts.keys and facts.keys[0] == "max_position_embeddings"
+        assert facts.keys and facts.keys[0] == "max_position_embeddings"
         assert facts.raise_also_lifts_length is False
         assert facts.unscaled_model_types == ("gemma3",)

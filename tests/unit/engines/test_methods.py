@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import dedent
 
+import pytest
+
 from specfix.engines.facts.drafting import MethodFacts
 from specfix.engines.find import find_engine, shipped_versions
 from specfix.engines.readers.methods import read_methods
@@ -18,9 +20,9 @@ FILES = {
     """,
     "model_executor/models/registry.py": """
         _TEXT = {"OneForCausalLM": ("one", "One"), **{"TwoModel": ("two", "Two")}}
-        _DRAFTS = {"OneMTP": ("vllm.models.one", "OneMTP")}
-        _GONE = {"ZeroForCausalLM": "0.1"}
-        _VLLM_MODELS = {**_TEXT, **_DRAFTS}
+        _SPECULATIVE_DECODING_MODELS = {"OneMTP": ("vllm.models.one", "OneMTP")}
+        _PREVIOUSLY_SUPPORTED_MODELS = {"ZeroForCausalLM": "0.1"}
+        _VLLM_MODELS = {**_TEXT, **_SPECULATIVE_DECODING_MODELS}
     """,
 }
 
@@ -41,20 +43,31 @@ def test_named_literals_and_dicts_are_put_in_their_places(tmp_path: Path) -> Non
         "OneMTP": "vllm.models.one:OneMTP",
         "TwoModel": "two:Two",
     }
+    assert facts.drafts == ("OneMTP",)
+    assert facts.dropped == {"ZeroForCausalLM": "0.1"}
     assert not unknown
+
+
+@pytest.mark.parametrize("file", ["config/__init__.py", "config.py"])
+def test_methods_of_the_releases_before_the_config_was_split(tmp_path: Path, file: str) -> None:
+    facts, unknown = read(tmp_path, {file: 'SpeculativeMethod = Literal["ngram",\n    "eagle"]'})
+    assert facts.methods == ("ngram", "eagle")
+    assert "methods.methods" not in unknown
 
 
 def test_a_source_that_states_neither(tmp_path: Path) -> None:
     facts, unknown = read(tmp_path, {"model_executor/models/registry.py": "", "config/speculative.py": ""})
     assert facts == MethodFacts((), {})
-    assert set(unknown) == {"methods.methods", "methods.architectures"}
+    assert set(unknown) == {f"methods.{fact}" for fact in ("methods", "architectures", "drafts", "dropped")}
 
 
 def test_the_shipped_releases() -> None:
     for version in shipped_versions():
         facts = find_engine(version).methods
         assert {"eagle", "eagle3", "ngram", "draft_model"} <= set(facts.methods)
-        assert facts.architectures["LlamaForCausalLMEagle3"].startswith("llama_eagle3:")
+        heads = {"Eagle3LlamaForCausalLM", "LlamaForCausalLMEagle3"} & facts.architectures.keys()  # one or both
+        assert heads and all(facts.architectures[head].startswith("llama_eagle3:") for head in heads)
+        assert heads <= set(facts.drafts)
     assert "dflash" not in find_engine("0.16.0").methods.methods
     assert "dspark" in find_engine("0.33.0").methods.methods
     assert "medusa" not in find_engine("0.33.0").methods.methods

@@ -178,11 +178,47 @@ def test_default_layers_of_the_interface_and_of_an_override(tmp_path: Path) -> N
     }
 
 
+def test_a_decoder_that_is_marked_named_by_the_config_or_recorded_from_outside(tmp_path: Path) -> None:
+    more = """
+    class Seen(Served):
+        def __init__(self):
+            with self._mark_language_model(config):
+                self.decoder: Decoder = Decoder()
+
+        def get_language_model(self): ...
+
+    class Open(Served):
+        def __init__(self):
+            self.language_model = init_vllm_registered_model(hf_config=config.text_config)
+
+        def get_language_model(self): ...
+
+    class Outside(nn.Module, SupportsEagle3):
+        def set_aux_hidden_state_layers(self, layers):
+            for layer in layers:
+                self.recorders[layer] = OutputRecorder(self.kind, layer_name=self.names[layer - 1])
+
+    class Draft(Served):
+        pass
+    """
+    files = {**MODELS, "model_executor/models/net.py": MODEL + more}
+    facts(tmp_path, files)
+    names = ("Seen", "Open", "Outside", "Draft")
+    methods = MethodFacts((), {name: f"net:{name}" for name in names}, drafts=("Draft",))
+    unknown: dict[str, str] = {}
+    read = read_eagle(SourceTree(tmp_path / "vllm"), unknown, methods)
+    assert set(read.support.values()) == {True}
+    assert read.aux_final_layer == {"Seen": True, "Outside": True}
+    assert read.language_by_config == ("Open",)
+    assert not [key for key in unknown if "final_layer" in key]
+
+
 def test_an_unreadable_formula_is_none(tmp_path: Path) -> None:
     odd = MODEL.replace("return (0, total - 1)", "return tuple(pick(total))")
-    read, _ = facts(tmp_path, {**MODELS, "model_executor/models/net.py": odd}, "Structural")
+    read, unknown = facts(tmp_path, {**MODELS, "model_executor/models/net.py": odd}, "Structural")
     assert read.default_aux is not None
     assert read.default_aux["Structural"] is None
+    assert "eagle.default_aux.Structural" in unknown
 
 
 LOOP = "for i, layer in enumerate(self.layers):\n    "

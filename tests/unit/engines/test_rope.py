@@ -48,9 +48,29 @@ CLASSES = """
     class OddEmbedding(RotaryEmbedding):
         def _compute_cos_sin_cache(self):
             return torch.arange(self.chunk + self.max_position_embeddings)
+
+    class TwoTablesEmbedding:
+        def __init__(self, head_size, rotary_dim, max_position_embeddings, original_max_position_embeddings):
+            self.original_max_position_embeddings = original_max_position_embeddings
+            short = self._compute_cos_sin_cache(original_max_position_embeddings, self.short)
+            short = short.to(float)
+            long = self._compute_cos_sin_cache(max_position_embeddings, self.long)
+            self.table = torch.cat([short, long], dim=0)
+
+        def _compute_cos_sin_cache(self, max_position_embeddings, factors):
+            return torch.arange(max_position_embeddings)
+
+        def forward(self, positions):
+            k = self.original_max_position_embeddings
+            return self.table[positions + torch.full_like(positions, k)]
+
+    class OneOfThemEmbedding(TwoTablesEmbedding):
+        def forward(self, positions):
+            return self.table[positions]
 """
 FLAT = """
     from .classes import ManyEmbedding, OddEmbedding, RotaryEmbedding, ScaledEmbedding, StretchedEmbedding
+    from .classes import OneOfThemEmbedding, TwoTablesEmbedding
 
     def get_rope(head_size, max_position, rope_parameters, dual=None):
         if dual is not None:
@@ -84,6 +104,22 @@ FLAT = """
             rotary_emb = cls(head_size, head_size, original_max_position, 1)
         elif scaling_type == "odd":
             rotary_emb = OddEmbedding(head_size, head_size, max_position, 1)
+        elif scaling_type == "quotient":
+            scaling_factor = rope_parameters["factor"]
+            if "original_max_position_embeddings" in rope_parameters:
+                original_max_position = rope_parameters["original_max_position_embeddings"]
+                scaling_factor = max_position / original_max_position
+            else:
+                original_max_position = max_position
+            rotary_emb = StretchedEmbedding(head_size, 2, original_max_position, 1, scaling_factor)
+        elif scaling_type == "computed":
+            scaling_factor = compute(rope_parameters)
+            rotary_emb = StretchedEmbedding(head_size, 2, max_position, 1, scaling_factor)
+        elif scaling_type == "long":
+            original_max_position = rope_parameters["original_max_position_embeddings"]
+            rotary_emb = TwoTablesEmbedding(head_size, 2, max_position, original_max_position)
+        elif scaling_type == "odd_long":
+            rotary_emb = OneOfThemEmbedding(head_size, 2, max_position, original_max_position)
         else:
             raise ValueError("unknown type")
         return rotary_emb
@@ -121,12 +157,17 @@ def test_each_type_has_the_rows_of_its_class(tmp_path: Path) -> None:
         "dynamic+alpha": "max_position",
         "dynamic+factor": "max_position*factor",
         "linear": "max_position*factor",
+        "computed": "other",
+        "long": "max_position",
         "odd": "other",
+        "odd_long": "other",
+        "quotient": "max_position*factor",
+        "quotient+original_max_position_embeddings": "max_position",
         "yarn": "original*factor",
         "yarn+mrope_section": "original*factor*4",
     }
     assert facts.mrope == "max_position*4"
-    assert not unknown
+    assert set(unknown) == {"rope.rows.computed", "rope.rows.odd", "rope.rows.odd_long"}
 
 
 def test_the_older_shape_without_parameters_first(tmp_path: Path) -> None:
@@ -152,4 +193,4 @@ def test_the_shipped_releases(version: str, dynamic: str) -> None:
         "max_position*factor",
         "original*factor",
     )
-    assert rows["longrope"] == "other"
+    assert rows["longrope"] == "max_position"

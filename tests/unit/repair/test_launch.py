@@ -19,7 +19,7 @@ import yaml
 import specfix
 from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Target
-from specfix.engines.facts.serving import ServeFacts
+from specfix.engines.facts.serving import Flag, ServeFacts
 from specfix.engines.find import find_engine
 from specfix.errors import CannotCheck
 from specfix.repair.files import launch_sh, serve_yaml
@@ -294,7 +294,7 @@ def test_a_release_without_the_flag(tmp_path: Path) -> None:
 
     target, draft = write_pair(tmp_path / "models")
     deployment = specfix.check(target, draft, block_size=16, **OPTIONS).deployment
-    engine = replace(ENGINE, serve=ServeFacts(flags=("max-model-len",)))
+    engine = replace(ENGINE, serve=ServeFacts(flags={"max-model-len": Flag("size")}))
     with pytest.raises(CannotCheck, match="has no --block-size"):
         launch(deployment, deployment, {}, engine)
 

@@ -1,0 +1,1 @@
+"""Config classes run on symbols instead of values."""

@@ -1,0 +1,111 @@
+"""Make the shipped config classes: ``python -m specfix.engines.transformers.build [VERSION…]``.
+
+Takes the official wheels from the package index, reads their source, and writes the one data file. A version takes the
+place of the one known of its minor; without any, all known are read again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from specfix.engines.source.tree import MAX_FILE
+from specfix.engines.transformers.lookup import DATA, SCHEMA, State, difference, known_states, same
+from specfix.engines.transformers.read import PACKAGE, read_classes
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m specfix.engines.transformers.build", description="Make the shipped config classes."
+    )
+    parser.add_argument(
+        "versions", nargs="*", metavar="VERSION", help="releases of Transformers; by default those known"
+    )
+    parser.add_argument(
+        "--from", dest="sources", type=Path, help="folder with VERSION/transformers, instead of the package index"
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where a class would change")
+    parser.add_argument("--out", type=Path, default=DATA, help="file to write")
+    given = parser.parse_args(arguments)
+    releases, states = known_states(given.out) if given.out.exists() else ({}, {})
+    wanted = given.versions or list(releases.values())
+    with ProcessPoolExecutor() as pool:
+        read = dict(zip(wanted, pool.map(partial(_read, sources=given.sources), wanted), strict=True))
+    if given.check:
+        return _check(read, states)
+    for version, classes in read.items():
+        releases[_minor(version)], states[_minor(version)] = version, classes
+    order = sorted(states, key=lambda minor: [int(number) for number in minor.split(".")])
+    text = as_text({minor: releases[minor] for minor in order}, {minor: states[minor] for minor in order})
+    given.out.write_text(text, "utf-8")
+    print(f"{given.out}: {len(text) / 1024:.0f} KiB, {order[0]} to {order[-1]}")
+    return 0
+
+
+def as_text(releases: Mapping[str, str], states: Mapping[str, Mapping[str, State]]) -> str:
+    """The data file: a head, and a line for each name with its history (see ``lookup``)."""
+    lines = [json.dumps({"schema": SCHEMA, "minors": releases})]
+    for name in sorted({name for classes in states.values() for name in classes}):
+        history: list[tuple[str, object]] = []
+        before: State | None = None
+        for minor, classes in states.items():
+            now = classes.get(name)
+            if now is None:
+                change: object = None if before is not None else {}
+            else:
+                change = difference(before or {}, now)
+            if change != {}:
+                history.append((minor, change))
+            before = now
+        lines.append(f"{name}\t{json.dumps(history, sort_keys=True, ensure_ascii=False, separators=(',', ':'))}")
+    return "\n".join(lines) + "\n"
+
+
+def _check(read: Mapping[str, Mapping[str, State]], states: Mapping[str, Mapping[str, State]]) -> int:
+    differs = False
+    for version, classes in read.items():
+        shipped = states.get(_minor(version), {})
+        changed = [name for name in sorted({*classes, *shipped}) if not same(classes.get(name), shipped.get(name))]
+        differs = differs or bool(changed)
+        print(f"{PACKAGE} {version}: {', '.join(changed) or 'as shipped'}")
+    return int(differs)
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])
+
+
+def _read(version: str, sources: Path | None) -> dict[str, State]:
+    with _source(version, sources) as package:
+        return read_classes(package)
+
+
+@contextmanager
+def _source(version: str, sources: Path | None) -> Iterator[Path]:
+    """The package folder of a release."""
+    if sources is not None:
+        yield sources / version / PACKAGE
+        return
+    with tempfile.TemporaryDirectory(prefix="specfix-") as name:
+        folder = Path(name)
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
+        subprocess.run([*command, "--dest", str(folder), f"{PACKAGE}=={version}"], check=True)
+        with zipfile.ZipFile(next(folder.glob("*.whl"))) as archive:
+            for entry in archive.infolist():
+                python = entry.filename.startswith(f"{PACKAGE}/") and entry.filename.endswith(".py")
+                if python and entry.file_size <= MAX_FILE:
+                    archive.extract(entry, folder)
+        yield folder / PACKAGE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,111 @@
+"""Read the config classes of one Transformers from its source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from specfix.engines.facts.classes import ConfigClass
+from specfix.engines.source.classes import Class
+from specfix.engines.source.defaults import Defaults
+from specfix.engines.source.symbolic.machine import ROOTS
+from specfix.engines.source.tree import SourceTree, dotted, walk
+from specfix.engines.transformers.lookup import BASE, FIELDS, State, same
+from specfix.errors import CannotCheck
+
+PACKAGE = "transformers"
+ROOT_FILE = "configuration_utils.py"
+MAPPING = "CONFIG_MAPPING_NAMES"
+MAPPING_FILES = ("models/auto/auto_mappings.py", "models/auto/configuration_auto.py")
+
+
+def read_classes(package: Path) -> dict[str, State]:
+    """Each model type's config class of the Transformers package folder ``package``, without what is its base class's;
+    under their own names the base class and those inner classes that are no model type's. CannotCheck where it is no
+    such package."""
+    tree = SourceTree(package)
+    types = dict(_mapping(tree))
+    reader = Defaults(tree, PACKAGE)
+    root = next(
+        (node for node in walk(tree.module(ROOT_FILE) or ast.Module([], []), ast.ClassDef) if node.name in ROOTS), None
+    )
+    if not types or root is None:
+        raise CannotCheck(f"{package} is no readable Transformers package")
+    index = _index(tree)
+    base = reader.read(Class(ROOT_FILE, root))
+    found = {BASE: _state(base)}
+    wanted = dict(types)
+    while wanted:
+        name, class_name = wanted.popitem()
+        if name in found or class_name not in index:
+            continue
+        facts = reader.read(index[class_name])
+        for key, part in facts.parts.items():
+            if key not in facts.named_parts and part:
+                facts.parts[key] = key_of(index.get(part), part, types)
+                wanted.setdefault(facts.parts[key], part)
+        found[name] = _without(_state(facts), found[BASE])
+    return found
+
+
+def key_of(cls: Class | None, name: str, types: dict[str, str]) -> str:
+    """The name that a class goes by in the data: its model type, or its own name where it is no model type's."""
+    stated = cls.members().get("model_type") if cls else None
+    value = getattr(stated, "value", None)
+    model_type = value.value if isinstance(value, ast.Constant) else None
+    return str(model_type) if types.get(str(model_type)) == name else name
+
+
+def _mapping(tree: SourceTree) -> Iterator[tuple[str, str]]:
+    """Model types with the names of their classes, wherever the release keeps them."""
+    for file in MAPPING_FILES:
+        module = tree.module(file)
+        for statement in module.body if module else ():
+            value = getattr(statement, "value", None)
+            targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+            own = any(isinstance(target, ast.Name) and target.id == MAPPING for target in targets)
+            if own or (isinstance(value, ast.Call) and dotted(value.func) == f"{MAPPING}.update"):
+                yield from _pairs(value)
+
+
+def _pairs(value: ast.AST | None) -> Iterator[tuple[str, str]]:
+    for node in walk(value, ast.expr) if value else ():
+        parts = [node.elts] if isinstance(node, ast.Tuple) else []
+        if isinstance(node, ast.Dict):
+            parts = [[key, each] for key, each in zip(node.keys, node.values, strict=True) if key is not None]
+        for part in parts:
+            texts = [each.value for each in part if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+            if len(texts) == len(part) == 2:
+                yield texts[0], texts[1]
+
+
+def _index(tree: SourceTree) -> dict[str, Class]:
+    """Config classes by name."""
+    found: dict[str, Class] = {}
+    for file in tree.files("models"):
+        if file.rpartition("/")[2].startswith("configuration_"):
+            module = tree.module(file)
+            for statement in module.body if module else ():
+                if isinstance(statement, ast.ClassDef):
+                    found.setdefault(statement.name, Class(file, statement))
+    return found
+
+
+def _state(cls: ConfigClass) -> State:
+    return {section: content for section, content in asdict(cls).items() if content}
+
+
+def _without(state: State, base: State) -> State:
+    """``state`` without the fields that are just as the base class has them."""
+    result = dict(state)
+    for section in FIELDS:
+        theirs = base.get(section, {})
+        kept = {
+            name: each
+            for name, each in state.get(section, {}).items()
+            if name not in theirs or not same(theirs[name], each)
+        }
+        result[section] = kept
+    return {section: content for section, content in result.items() if content}

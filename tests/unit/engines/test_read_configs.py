@@ -1,0 +1,69 @@
+"""vLLM's own config classes, in the forms that its registry has had."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from specfix.engines.readers.configs import read_configs
+from specfix.engines.source.tree import SourceTree
+
+OLD = """
+from vllm.transformers_utils.configs import FirstConfig, SecondConfig
+_CONFIG_REGISTRY_OVERRIDE_HF: dict = {"second": SecondConfig}
+_CONFIG_REGISTRY: dict = {"first": FirstConfig, **_CONFIG_REGISTRY_OVERRIDE_HF}
+"""
+NEW = """
+_CONFIG_REGISTRY: dict = LazyConfigDict(
+    first="FirstConfig",
+    **{"second": "SecondConfig"},
+    upstream="LlamaConfig",
+)
+"""
+CLASSES = """
+from transformers import PreTrainedConfig
+
+class InnerConfig(PreTrainedConfig):
+    def __init__(self, width=2, **kwargs):
+        self.width = width
+        super().__init__(**kwargs)
+
+class FirstConfig(PreTrainedConfig):
+    sub_configs = {"text_config": InnerConfig}
+
+    def __init__(self, size=1, **kwargs):
+        self.size = size
+        super().__init__(**kwargs)
+
+class SecondConfig(FirstConfig):
+    pass
+"""
+
+
+def tree(folder: Path, registry: str) -> SourceTree:
+    configs = folder / "transformers_utils" / "configs"
+    configs.mkdir(parents=True)
+    (configs.parent / "config.py").write_text(textwrap.dedent(registry))
+    (configs / "some.py").write_text(CLASSES)
+    return SourceTree(folder)
+
+
+@pytest.mark.parametrize("registry", [OLD, NEW])
+def test_classes_by_model_type(registry: str, tmp_path: Path) -> None:
+    unknown: dict[str, str] = {}
+    facts = read_configs(tree(tmp_path, registry), unknown)
+    assert facts.types is not None and facts.types["first"] == "FirstConfig" and facts.types["second"] == "SecondConfig"
+    assert facts.classes["SecondConfig"].defaults == {"size": 1}
+    assert facts.classes["FirstConfig"].parts == {"text_config": "InnerConfig"}
+    assert facts.classes["InnerConfig"].base == "PreTrainedConfig"
+    if "upstream" in registry:
+        assert facts.classes["LlamaConfig"].base == "LlamaConfig"
+    assert not unknown
+
+
+def test_a_release_without_a_registry(tmp_path: Path) -> None:
+    unknown: dict[str, str] = {}
+    assert read_configs(tree(tmp_path, "OTHER = {}"), unknown).types is None
+    assert "configs.types" in unknown
