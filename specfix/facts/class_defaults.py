@@ -47,23 +47,28 @@ class ClassDefaults:
         levels = list(self.config.levels())
         pointer, values = levels[0]
         if self.config.values.get("model_type") == "eagle" and len(levels) > 1:
-            pointer, values = "", {**levels[1][1], **{k: v for k, v in values.items() if k != "model_type"}}
-        model_type = values.get("model_type")
-        if not isinstance(model_type, str):
-            model_type = self._inner_type(pointer)
-        cls = None if model_type is None else self._class(model_type)
+            inner = levels[1][1]
+            name, values = inner.get("model_type"), {**inner, **values}
+        else:
+            name = self._type_of(pointer)
+        cls = self._class(name) if isinstance(name, str) else None
         if cls is None or cls.missing_in:
             return None
         return cls, None if cls.base is None else self._transformers(cls.base), values
 
-    def _inner_type(self, pointer: str) -> str | None:
-        """The type that the class of the whole gives an inner config which does not name its own."""
-        cls: ConfigClass | None = None
-        name: str | None = self.config.values.get("model_type")
-        for key in ["", *pointer.split("/")[1:]]:
-            name = (cls.parts.get(key) if cls else None) if key else name
-            cls = self._class(name) if isinstance(name, str) else None
-        return name if cls else None
+    def _type_of(self, pointer: str) -> str | None:
+        """Model type, or name of the class, of the level at ``pointer``: the class of the whole says which class an
+        inner config has, and for some that its own ``model_type`` does."""
+        level: Any = self.config.values
+        name = level.get("model_type")
+        for key in pointer.split("/")[1:]:
+            outer = self._class(name) if isinstance(name, str) else None
+            level = level[key]
+            if outer is None or key not in outer.parts:
+                return None
+            own = level.get("model_type") if key in outer.named_parts else None
+            name = own if isinstance(own, str) else outer.parts[key]
+        return name if isinstance(name, str) else None
 
     def _class(self, model_type: str) -> ConfigClass | None:
         own = self.engine.configs
