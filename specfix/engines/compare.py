@@ -133,7 +133,12 @@ def backends(engine: Engine) -> dict[str, dict[str, Any]]:
 
 
 def _answer(backend: Backend, field: str) -> Any:
-    return "in some cases" if field in backend.conditions else _plain(getattr(backend, field))
+    if field in backend.conditions:
+        return "in some cases"
+    value = _plain(getattr(backend, field))
+    start = f"{field}."
+    some = [f"{name.removeprefix(start)} in some cases" for name in backend.conditions if name.startswith(start)]
+    return [*(value or ()), *some] if some else value
 
 
 def _kernel_sizes(engine: Engine) -> dict[str, Any]:

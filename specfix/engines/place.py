@@ -54,7 +54,7 @@ def at_path(path: Path) -> Place:
     environment), or the interpreter of an environment. CannotCheck, with what is missing."""
     if path.is_file():  # bin/python of an environment, not what it links to
         root = path.absolute().parent.parent
-        if not _sites(root):
+        if not (_sites(root) and path.parent.name in {"bin", "Scripts"}):
             raise CannotCheck(
                 f"{path} is neither a wheel nor the interpreter of an environment; --engine-python PATH runs an "
                 "interpreter and asks it"
@@ -91,11 +91,21 @@ def _beside(sites: Iterable[Path], distribution: str) -> str | None:
 
 
 def _version_in(file: Path) -> str | None:
+    from packaging.version import InvalidVersion, Version
+
+    match = re.search(r"^Version:\s*(\S+)", _start(file), re.MULTILINE)
+    with suppress(InvalidVersion):
+        return str(Version(match[1])) and match[1] if match else None
+    return None
+
+
+def _start(file: Path) -> str:
+    """What a small text file holds, or the start of a large one."""
     try:
-        match = re.search(r"^Version:\s*(\S+)", file.read_text("utf-8", "replace"), re.MULTILINE)
+        with file.open("rb") as stream:
+            return stream.read(1 << 20).decode("utf-8", "replace")
     except OSError:
-        return None
-    return match[1] if match else None
+        return ""
 
 
 def _distribution(name: str) -> str | None:
@@ -116,7 +126,6 @@ def _candidates(root: Path, sites: Iterable[Path]) -> Iterator[Path]:
         yield site / NAME
     for site in sites:  # an editable install leaves only the way to its source
         for link in filter(Path.is_file, sorted(site.glob("*.pth"))):
-            with suppress(OSError):
-                for line in link.read_text("utf-8", "replace").splitlines():
-                    if line and not line.startswith(("#", "import ")):
-                        yield site / line.strip() / NAME
+            for line in _start(link).splitlines():
+                if line and not line.startswith(("#", "import ")):
+                    yield site / line.strip() / NAME

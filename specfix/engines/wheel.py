@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import lzma
 import re
+import struct
 import zipfile
 import zlib
 from pathlib import Path
@@ -13,6 +15,17 @@ from specfix.errors import CannotCheck
 
 MOST = 512 << 20  # bytes of Python in a wheel; a release has 45 MB
 
+# what zipfile and its decompressors raise for a damaged archive
+DAMAGED = (
+    ValueError,
+    NotImplementedError,
+    RuntimeError,
+    EOFError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+)
 _READ = re.compile(rf"{NAME}/.+\.py|{NAME}[^/]*\.dist-info/(?:METADATA|RECORD)")
 
 
@@ -24,7 +37,7 @@ class Wheel:
         try:
             with zipfile.ZipFile(file) as archive:
                 entries = archive.infolist()
-        except (OSError, ValueError, zipfile.BadZipFile) as error:
+        except (OSError, *DAMAGED) as error:
             raise CannotCheck(f"{file} is no readable wheel: {error}") from None
         self._entries = [entry for entry in entries if _READ.fullmatch(entry.filename) and entry.file_size <= MAX_FILE]
         if f"{NAME}/__init__.py" not in {entry.filename for entry in self._entries}:
@@ -48,5 +61,7 @@ class Wheel:
             with zipfile.ZipFile(self.file) as archive:
                 for entry in self._entries:
                     archive.extract(entry, folder)
-        except (ValueError, NotImplementedError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        except (OSError, *DAMAGED) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # of the folder; a damaged bz2 stream has none
             raise CannotCheck(f"{self.file} is no readable wheel: {error}") from None

@@ -1,7 +1,8 @@
 """What a key that a config.json leaves out means to the engine: the value that its config class takes.
 
 The class is the release's own where it has one for the model type, else that of the Transformers that the release asks
-for. Where neither is known (a model with code of its own), a key that is left out stays missing.
+for. Where neither is known, and where the config names code of its own (``auto_map``), which counts with
+--trust-remote-code only, a key that is left out stays missing.
 """
 
 from __future__ import annotations
@@ -44,6 +45,9 @@ class ClassDefaults:
         """The class of the language model's own level, what it extends, and what the level states."""
         if self.config.is_speculators:  # made of a plain dictionary: what it leaves out is not there
             return None
+        remote = self.config.values.get("auto_map")
+        if isinstance(remote, Mapping) and "AutoConfig" in remote and not self._is_own():
+            return None
         levels = list(self.config.levels())
         pointer, values = levels[0]
         if self.config.values.get("model_type") == "eagle" and len(levels) > 1:
@@ -55,6 +59,10 @@ class ClassDefaults:
         if cls is None or cls.missing_in:
             return None
         return cls, None if cls.base is None else self._transformers(cls.base), values
+
+    def _is_own(self) -> bool:
+        """Whether the release has a class of its own for this type: it counts before any code of the model's."""
+        return self.config.values.get("model_type") in (self.engine.configs.types or {})
 
     def _type_of(self, pointer: str) -> str | None:
         """Model type, or name of the class, of the level at ``pointer``: the class of the whole says which class an

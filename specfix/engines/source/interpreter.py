@@ -6,7 +6,7 @@ release to release (how a hint becomes a flag) is not written down here a second
 counts; what would be decided by such a value is unknown too.
 
 A hostile tree gets at nothing: of Python itself there are only the names in ``standins``, which open, write and start
-nothing, none of their attributes that begin with an underscore is read, and a budget ends every loop.
+nothing; of any value only the attributes in ``access``; and a budget ends every loop.
 """
 
 from __future__ import annotations
@@ -17,11 +17,15 @@ import copy
 import dataclasses
 import enum
 import operator
+import re
+import time
 import types
 import typing
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
+from specfix.engines.source.access import is_open, may_be_asked_for, of_base, of_instance
 from specfix.engines.source.classes import PACKAGE
 from specfix.engines.source.standins import (
     BUILTINS,
@@ -38,6 +42,9 @@ from specfix.engines.source.standins import (
 from specfix.engines.source.tree import SourceTree, dotted
 
 BUDGET = 20_000_000  # nodes
+SECONDS = 30  # of this process's own time; a release takes two or three
+MAX_BITS = 1 << 12  # of a number that is computed with
+WIDE = re.compile(r"%[^a-zA-Z%]*(\d{4}|\*)")
 MAX_DEPTH = 60  # calls inside calls
 MAX_SIZE = 1 << 20  # of what Python's own functions and operators are asked to make
 DATACLASS = frozenset({"dataclass", "config"})  # decorators; the second is vLLM's own
@@ -49,8 +56,6 @@ QUIET: Mapping[str, Any] = {
     "current_platform": Unknown("it depends on the platform"),
 }
 LAZY = "LazyLoader"  # vLLM's stand-in for a module that is imported later
-# underscored names that the source of a parser needs
-UNDERSCORED = frozenset({"__name__", "__doc__", "__module__", "__init__", "_action_groups", "_option_string_actions"})
 MUTATORS = frozenset({"append", "extend", "update", "add", "pop", "remove", "clear", "insert", "setdefault"})
 # what asks for the value of its argument
 OF_VALUES = frozenset({abs, all, any, bool, float, int, iter, len, list, max, min, repr, round, set, sorted, str, sum})
@@ -184,8 +189,8 @@ class Module:
             if isinstance(value, dict | list | set) and not value:
                 return Unknown(f"{name} of {self.file} is filled while the engine runs")
             return value
-        if name in BUILTINS:
-            return BUILTINS[name]
+        if name in self.interpreter.builtins:
+            return self.interpreter.builtins[name]
         for statement, _ in self._bound.get("*", []):
             other = (
                 self.interpreter.module(_absolute(self, statement)) if isinstance(statement, ast.ImportFrom) else None
@@ -321,7 +326,20 @@ class Interpreter:
         self._python["dataclasses"].names.update(fields=self.fields, is_dataclass=self.is_dataclass)
         self._budget = BUDGET
         self._depth = 0
-        self._builtins = {"getattr": self._getattr, "hasattr": self._hasattr, "setattr": self._setattr}
+        self._ends = time.process_time() + SECONDS
+        self.builtins = BUILTINS | {
+            "getattr": self._getattr,
+            "hasattr": self._hasattr,
+            "setattr": self._setattr,
+            "map": self._map,
+            "filter": self._filter,
+            "sorted": self._sorted,
+            "min": partial(self._extreme, min),
+            "max": partial(self._extreme, max),
+            "iter": lambda values: iter(list(self._each(values))),
+            "sum": self._sum,
+        }
+        self._of_values = OF_VALUES | {self.builtins[name] for name in ("sorted", "min", "max", "iter", "sum")}
 
     # names
 
@@ -349,7 +367,7 @@ class Interpreter:
             return self._from(module, name)
         except UndecidedError as error:
             return Unknown(str(error))
-        except Exception as error:  # the source's own, or one of a source that would not run
+        except (Exception, SystemExit) as error:  # the source's own, or one of a source that would not run
             return Unknown(f"{type(error).__name__}: {error}")
 
     def _from(self, module: str, name: str) -> Any:
@@ -363,8 +381,6 @@ class Interpreter:
         return outside(f"{module}.{name}")
 
     def _look_up(self, name: str, scope: Scope) -> Any:
-        if name in self._builtins:
-            return self._builtins[name]
         return scope.get(name)
 
     def attribute(self, value: Any, name: str) -> Any:
@@ -377,20 +393,44 @@ class Interpreter:
             return value.get(name)
         if isinstance(value, Made):
             return value.named.get(name, Unknown(f"{value.kind.__name__}().{name} is worked out by its class"))
-        kind = value if isinstance(value, type) else type(value)
-        own = isinstance(kind, SourceClass) or isinstance(value, super)
-        # by object.__getattribute__ and its like everything could be had
-        if name.startswith("__" if own else "_") and name not in UNDERSCORED:
-            raise UndecidedError(f"{name} is not looked at")
-        if own:
+        if _foreign(value):
+            return getattr(value, name) if name in {"__name__", "__module__"} else outside(f"{value.path}.{name}")
+        if isinstance(value, super) or isinstance(value if isinstance(value, type) else type(value), SourceClass):
+            return self._own_attribute(value, name)
+        if is_open(value, name):
             return getattr(value, name)
-        if isinstance(value, Outside):
-            return getattr(value, name) if name.startswith("__") else outside(f"{value.path}.{name}")
-        if isinstance(value, Function) and name not in UNDERSCORED:
-            raise UndecidedError(f"{name} of a function")
-        if name.startswith("format") and isinstance(value, str):
-            return Unknown("str.format is not run")
-        return getattr(value, name)
+        if isinstance(value, str) and name in {"format", "format_map"}:
+            return Unknown(f"str.{name} is not run")
+        kind = value if isinstance(value, type) else type(value)
+        if not any(name in vars(owner) for owner in kind.__mro__) and name not in getattr(value, "__dict__", {}):
+            raise AttributeError(name)
+        raise UndecidedError(f"{name} is not looked at")
+
+    def _own_attribute(self, value: Any, name: str) -> Any:
+        """Of a class of the source, of its instance, or of ``super()``: what the source itself binds, and what is open
+        of the class of Python's own that it extends."""
+        if isinstance(value, super):
+            cls: Any = value.__self_class__  # type: ignore[attr-defined]
+            order = cls.__mro__[cls.__mro__.index(value.__thisclass__) + 1 :]  # type: ignore[attr-defined]
+        else:
+            cls = value if isinstance(value, type) else type(value)
+            order = cls.__mro__
+            if not isinstance(value, type) and hasattr(value, "__dict__") and of_instance(value, name):
+                return vars(value)[name]
+        for owner in order:
+            if isinstance(owner, SourceClass):
+                if name in members(owner):
+                    return getattr(value, name)
+            elif isinstance(owner, Outside):
+                if not name.startswith("__"):
+                    return Unknown(f"{cls.__name__}.{name}: {owner.path} is not in this source")
+            elif name in vars(owner) and of_base(cls, name):
+                return getattr(value, name)
+        if name in {"__name__", "__module__", "__doc__"} and isinstance(value, type):
+            return type.__getattribute__(value, name)
+        if name in {"__init__", "__post_init__"}:
+            return lambda *_, **__: None
+        raise AttributeError(f"{cls.__name__} has no {name}")
 
     def _getattr(self, value: Any, name: str, *default: Any) -> Any:
         try:
@@ -401,8 +441,8 @@ class Interpreter:
             raise
 
     def _setattr(self, owner: Any, name: str, value: Any) -> None:
-        kind = owner if isinstance(owner, type) else type(owner)
-        if not isinstance(kind, SourceClass) and not isinstance(owner, argparse.Action | argparse.Namespace):
+        own = isinstance(type(owner), SourceClass) or isinstance(owner, argparse.Action | argparse.Namespace)
+        if not own or name.startswith("__"):
             raise UndecidedError(f"{name} is set")
         setattr(owner, name, value)
 
@@ -722,7 +762,8 @@ class Interpreter:
 
     def _spend(self) -> None:
         self._budget -= 1
-        if self._budget < 0:
+        if self._budget < 0 or (self._budget % 1024 == 0 and time.process_time() > self._ends):
+            self._budget = -1
             raise UndecidedError("it takes too long")
 
     def holds(self, node: ast.expr, scope: Scope) -> bool:
@@ -740,6 +781,37 @@ class Interpreter:
         for value in values:
             self._spend()
             yield value
+
+    # Python's own functions that call others: what they call must not get past ``_apply``
+
+    def _map(self, function: Any, *values: Any) -> list[Any]:
+        rows = zip(*(self._each(each) for each in values), strict=False)
+        return [self._apply(function, list(row), {}) for row in rows]
+
+    def _filter(self, function: Any, values: Any) -> list[Any]:
+        return [v for v in self._each(values) if (v if function is None else self._apply(function, [v], {}))]
+
+    def _sorted(self, values: Any, *, key: Any = None, reverse: bool = False) -> list[Any]:
+        return sorted(self._each(values), key=self._key(key), reverse=reverse)
+
+    def _extreme(self, of: Any, *values: Any, key: Any = None, **default: Any) -> Any:
+        among = list(self._each(values[0])) if len(values) == 1 else values
+        return of(among, key=self._key(key), **default)
+
+    def _key(self, function: Any) -> Any:
+        return None if function is None else lambda value: self._apply(function, [value], {})
+
+    def _sum(self, values: Any, start: Any = 0) -> Any:
+        for value in self._each(values):
+            start = self._operate(ast.Add(), start, value)
+        return start
+
+    def _type(self, *given: Any) -> Any:
+        """``type(value)``. Nobody makes a class by it, or gets at one that is this interpreter's own."""
+        kind = type(given[0]) if len(given) == 1 else None
+        if isinstance(kind, SourceClass) or (kind is not None and may_be_asked_for(kind)):
+            return kind
+        raise UndecidedError("type() of something else than a value")
 
     def _Constant(self, node: ast.Constant, scope: Scope) -> Any:
         return node.value
@@ -837,6 +909,10 @@ class Interpreter:
                 return side
             if _foreign(side) and not isinstance(op, ast.BitOr):  # not in a hint
                 return Unknown(f"{side.path} is not in this source")
+        if isinstance(left, int) and isinstance(right, int) and max(left.bit_length(), right.bit_length()) > MAX_BITS:
+            raise UndecidedError("too large")
+        if isinstance(op, ast.Mod) and isinstance(left, str | bytes) and WIDE.search(str(left)):
+            raise UndecidedError("a text of a given width")
         if isinstance(op, ast.Pow | ast.LShift) and not (abs(left) < MAX_SIZE and abs(right) <= 64):
             raise UndecidedError("too large")
         if isinstance(op, ast.Mult | ast.Add) and _size(left, op, right) > MAX_SIZE:
@@ -905,10 +981,10 @@ class Interpreter:
         if _foreign(function):
             return function(*given, **named)
         foreign = next((value for value in given if _foreign(value)), None)
-        if foreign is not None and isinstance(function, Hashable) and function in OF_VALUES:
+        if foreign is not None and isinstance(function, Hashable) and function in self._of_values:
             return Unknown(f"{foreign.path} is not in this source")
-        if isinstance(function, type) and function is type and len(given) != 1:
-            raise UndecidedError("a class is made by type()")
+        if function is type:
+            return self._type(*given)
         registers = isinstance(getattr(function, "__self__", None), argparse._ActionsContainer)
         unread = named.get("type")
         if registers and isinstance(unread, Unknown):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import builtins
 import collections
-import copy
 import dataclasses
 import enum
 import functools
@@ -140,12 +139,27 @@ def _no_formatter(_: Any) -> Any:
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse's own, which looks at no help text and does not end the process."""
+    """argparse's own, which looks at no help text, prints nothing, reads no file and does not end the process."""
 
     _get_formatter = _no_formatter
 
     def error(self, message: str) -> NoReturn:
         raise ValueError(message)
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        raise ValueError(f"it ends with {status}: {message}")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        pass
+
+    def _read_args_from_files(self, arg_strings: list[str]) -> list[str]:
+        raise ValueError("arguments are read from a file")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        # argparse sets whatever an argument says on the namespace
+        if namespace is not None and type(namespace) is not argparse.Namespace:
+            raise ValueError("arguments are set on something else than a namespace")
+        return super().parse_known_args(args, namespace)
 
 
 class HomePath(str):
@@ -193,7 +207,7 @@ def modules(environment: dict[str, str]) -> dict[str, Names]:
         "re": _of(re, "compile match fullmatch sub split search Match DOTALL IGNORECASE Pattern"),
         "math": _of(math, "inf nan ceil floor"),
         "ssl": _of(ssl, "CERT_NONE CERT_OPTIONAL CERT_REQUIRED"),
-        "copy": {"deepcopy": copy.deepcopy, "copy": copy.copy},
+        "copy": {"deepcopy": copied, "copy": copied},
         "itertools": {"chain": itertools.chain, "permutations": _permutations},
         "functools": {"lru_cache": _keep, "cache": _keep, "cached_property": property},
         "types": _of(types, "UnionType NoneType"),
@@ -216,6 +230,20 @@ def _join(first: str, *rest: str) -> str:
     for part in rest:
         first = part if part.startswith("/") else f"{first.rstrip('/')}/{part}"
     return first
+
+
+def copied(value: Any, made: dict[int, Any] | None = None) -> Any:
+    """A copy of the containers in ``value``; anything else stays as it is, so that nothing is asked how to copy it."""
+    made = {} if made is None else made
+    if id(value) not in made:
+        kind = type(value)
+        if kind in {list, tuple, set, frozenset}:
+            made[id(value)] = kind([copied(part, made) for part in value])
+        elif kind is dict:
+            made[id(value)] = {key: copied(part, made) for key, part in value.items()}
+        else:
+            return value
+    return made[id(value)]
 
 
 def _permutations(values: Iterable[Any], r: int) -> list[Any]:

@@ -138,6 +138,9 @@ def test_a_branch_that_is_undecided_is_not_taken(tmp_path: Path) -> None:
         value(tmp_path, "undecided", main=main)
 
 
+REFUSED = (UndecidedError, AttributeError, TypeError, ValueError)
+
+
 @pytest.mark.parametrize(
     "expression",
     [
@@ -174,5 +177,67 @@ def test_a_hostile_source_gets_at_nothing(tmp_path: Path, expression: str, monke
     def made():
         return {expression}
     """
-    with pytest.raises(UndecidedError):
+    with pytest.raises(REFUSED):
+        value(tmp_path, "made", main=main)
+
+
+HOSTILE = {
+    "the frame of a generator": "return (x for x in [1]).gi_frame.f_builtins['__import__']('os')",
+    "a format by map": "return next(iter(map(str.format, ['{0.evaluate.__globals__}'], [Own])))",
+    "what a class is made with": "return Own.interpreter.evaluate",
+    "the same by getattr": "return getattr(Own, 'interpreter')",
+    "its scope": "return Own.scope",
+    "a class by map": "return list(map(type, ['Z'], [()], [{'__reduce_ex__': None}]))",
+    "the class of a class": "return type(Own)('Z', (), {})",
+    "the class of a function": "return type(lambda: 0)",
+    "a builtin by its module": "import vllm.main\n        return vllm.main.map(type, ['Z'], [()], [{}])",
+    "an error's object": "try:\n            int('')\n        except ValueError as e:\n            return e.__cause__",
+    "a parser's file": "p = argparse.ArgumentParser(fromfile_prefix_chars='@')\n"
+    "        p.add_argument('x', nargs='*')\n        return p.parse_args(['@/etc/hostname']).x",
+    "a parser's end": "return argparse.ArgumentParser().exit(0)",
+    "a parser's version": "p = argparse.ArgumentParser()\n        p.add_argument('-v', action='version', version='1')\n"
+    "        return p.parse_args(['-v'])",
+    "a parser's namespace": "p = argparse.ArgumentParser()\n        p.add_argument('--scope')\n"
+    "        return p.parse_args(['--scope', 'x'], lambda: 0)",
+    "a parser's own method": "return Parser().mine()",
+    "a parser's registry": "return argparse.ArgumentParser()._registries",
+    "a class's attribute set": "Own.interpreter = 1\n        return 1",
+    "a width": "return '%9000000000d' % 1",
+    "large numbers": "x = 9 ** 60\n        for _ in range(40):\n            x = x * x\n        return x",
+    "a sum": "return sum(next(iter(map(range, [10 ** 13]))))",
+    "an endless iterator": "return max(iter(int, 1))",
+    "a conversion": "return int.to_bytes(1, 10 ** 9, 'big')",
+}
+
+
+@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_function_gets_at_nothing(tmp_path: Path, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("specfix.engines.source.interpreter.BUDGET", 5000)
+    main = f"""
+    import argparse
+    class Own:
+        pass
+    class Parser(argparse.ArgumentParser):
+        def _print_message(self, text):
+            return text
+        def mine(self):
+            return super()._print_message("x", 1)
+    def work():
+        {body}
+    made = work()
+    """
+    with pytest.raises(REFUSED):
+        value(tmp_path, "made", main=main)
+
+
+def test_nothing_ends_the_reading(tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text("import sys\nimport argparse\nmade = argparse.ArgumentParser().exit(0)\n")
+    found = Interpreter(SourceTree(tmp_path)).name("vllm.main", "made")
+    assert isinstance(found, Unknown)
+
+
+def test_a_time_that_is_up_ends_all_that_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("specfix.engines.source.interpreter.SECONDS", 0)
+    main = "made = sum([x for x in range(5000)])"
+    with pytest.raises(UndecidedError, match="too long"):
         value(tmp_path, "made", main=main)

@@ -56,7 +56,15 @@ def test_an_inner_config_has_a_class_of_its_own(engine: Engine) -> None:
     assert inner.at("num_hidden_layers").pointer == "/text_config/num_hidden_layers"
 
 
-@pytest.mark.parametrize("values", [{"model_type": "nobody_knows"}, {}, {"speculators_model_type": "eagle3"}])
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"model_type": "nobody_knows"},
+        {},
+        {"speculators_model_type": "eagle3"},
+        {"model_type": "llama", "auto_map": {"AutoConfig": "configuration_own.OwnConfig"}},
+    ],
+)
 def test_without_a_known_class_the_key_stays_missing(engine: Engine, values: dict[str, Any]) -> None:
     with pytest.raises(MissingFact, match=rf"max_position_embeddings in {FILE}"):
         resolved(engine, **values).integer("max_position_embeddings")
