@@ -129,6 +129,7 @@ KEYS: dict[str, tuple[Test, str]] = {
             "dflash_config",
             "mtp_config",
             "quantization_config",
+            "auto_map",
         ),
         OBJECT,
     ),
