@@ -19,7 +19,9 @@ class Format(str, Enum):
 def engine(
     versions: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[VERSION]...", help="0.26.0, vllm==0.26.0, or a folder or interpreter."),
+        typer.Argument(
+            metavar="[VERSION]...", help="0.26.0, vllm==0.26.0, an image, or a folder, wheel or interpreter."
+        ),
     ] = None,
     form: Annotated[Format, typer.Option("--format", help="Form of the answer.")] = Format.text,
     everything: Annotated[bool, typer.Option("--all", help="Shorten no list.")] = False,

@@ -53,10 +53,12 @@ def find_engine(spec: str | None = None, python: str | None = None) -> Engine:
         return _read(place)
     from specfix.engines.images import parse_image
 
-    image = parse_image(spec.strip())
+    image = parse_image(spec.strip().removeprefix("docker://").removeprefix("oci://"))
     if image and (wanted := _parsed(image.release())):
         return _release(wanted, BY_TAG)
-    raise CannotCheck(f"engine {spec!r} is neither a release (vllm==0.26.0) nor an existing path")
+    raise CannotCheck(
+        f"engine {spec!r} is no release (vllm==0.26.0), no image (vllm/vllm-openai:v0.26.0) and no existing path"
+    )
 
 
 def shipped_versions() -> list[str]:
