@@ -14,8 +14,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from specfix.engines.apart import read_engine
 from specfix.engines.engine import Engine
-from specfix.engines.readers import read_engine
 from specfix.engines.readers.requirements import FILES
 from specfix.engines.serial import dump, load
 from specfix.engines.source.tree import MAX_FILE

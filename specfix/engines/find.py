@@ -152,8 +152,8 @@ def _read(place: Place) -> Engine:
 def _read_wheel(file: Path) -> Engine:
     import tempfile
 
+    from specfix.engines.apart import read_engine
     from specfix.engines.cache import cached
-    from specfix.engines.readers import read_engine
     from specfix.engines.wheel import Wheel
 
     wheel = Wheel(file)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from specfix.engines import Engine, cache
+from specfix.engines.apart import read_engine
 from specfix.engines.cache import read_cached
-from specfix.engines.readers import read_engine
 
 Make = Callable[..., Path]
 
