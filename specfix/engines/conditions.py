@@ -15,10 +15,11 @@ A condition is data (see ``facts.Condition``), a nested list in prefix form:
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from specfix.engines.comparisons import COMPARISONS
 from specfix.engines.facts.decisions import Condition, Step
 
 ITEM: Final = "item"
@@ -32,19 +33,7 @@ class _Unknown:
 _UNKNOWN: Final = _Unknown()
 _EXISTS: Final = object()  # an object of which only attributes are known: true, and not None
 
-_COMPARE: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "in": lambda a, b: a in b,
-    "not in": lambda a, b: a not in b,
-    "is": lambda a, b: a is b,
-    "is not": lambda a, b: a is not b,
-    "%": operator.mod,
-}
+_COMPARE: Final = {**COMPARISONS, "%": operator.mod}
 
 
 def evaluate(condition: Condition, values: Mapping[str, object], missing: set[str] | None = None) -> bool | None:

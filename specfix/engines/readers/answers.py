@@ -31,6 +31,7 @@ from specfix.engines.readers.folding import (
 from specfix.engines.source.classes import Class, Classes, Lineage
 from specfix.engines.source.lift import enum_member, imported_from
 from specfix.engines.source.tree import SourceTree, dotted, literal
+from specfix.engines.source.words import COMPARED_BY
 
 MAX_DEPTH = 12  # calls followed into one another
 MAX_STEPS = 20_000  # statements run for one answer; a function of many tests in a row has 2^n ways
@@ -61,18 +62,6 @@ ENUMERATIONS: Final = (
     "CUDAGraphMode",
 )
 
-_COMPARISONS: Final[Mapping[type[ast.cmpop], str]] = {
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.In: "in",
-    ast.NotIn: "not in",
-    ast.Is: "is",
-    ast.IsNot: "is not",
-}
 _ARITHMETIC: Final[Mapping[type[ast.operator], Callable[[Any, Any], Any]]] = {
     ast.Mult: operator.mul,
     ast.Add: operator.add,
@@ -300,10 +289,7 @@ class Answers:
             case ast.Compare(left=left, ops=ops, comparators=others):
                 values = [self._lift(part, scope) for part in (left, *others)]
                 return both(
-                    [
-                        compared(_COMPARISONS[type(op)], *pair)
-                        for op, *pair in zip(ops, values, values[1:], strict=False)
-                    ]
+                    [compared(COMPARED_BY[type(op)], *pair) for op, *pair in zip(ops, values, values[1:], strict=False)]
                 )
             case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
                 return listed([(isinstance(p, ast.Starred), self._lift(_unstarred(p), scope)) for p in parts])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
+from specfix.engines.comparisons import COMPARISONS
 from specfix.engines.facts.decisions import Condition, Step
 
 TRUE: Final[Condition] = ["const", True]
@@ -14,18 +14,6 @@ NONE: Final[Condition] = ["const", None]
 RAISES: Final[Condition] = ["const", "raises"]
 A_TEXT: Final[Condition] = ["?", "a text"]  # made at run time: not None, and no more is known
 
-_FOLDED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "in": lambda a, b: a in b,
-    "not in": lambda a, b: a not in b,
-    "is": operator.is_,
-    "is not": operator.is_not,
-}
 OPPOSITES: Final = {"==": "!=", "!=": "==", "in": "not in", "not in": "in", "is": "is not", "is not": "is"}
 
 
@@ -135,7 +123,7 @@ def negated(part: Condition) -> Condition:
 def compared(sign: str, left: Condition, right: Condition) -> Condition:
     if left[0] == right[0] == "const":
         try:
-            return ["const", bool(_FOLDED[sign](left[1], right[1]))]
+            return ["const", bool(COMPARISONS[sign](left[1], right[1]))]
         except TypeError:
             return ["?", f"{left[1]!r} {sign} {right[1]!r}"]
     if left[0] == "if" and right[0] == "const" and all(_is_plain(way) for way in left[2:]):

@@ -25,6 +25,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from specfix.engines.comparisons import COMPARISONS
 from specfix.engines.source.access import is_open, may_be_asked_for, of_base, of_instance
 from specfix.engines.source.classes import PACKAGE
 from specfix.engines.source.standins import (
@@ -40,6 +41,7 @@ from specfix.engines.source.standins import (
     outside,
 )
 from specfix.engines.source.tree import SourceTree, dotted
+from specfix.engines.source.words import COMPARED_BY
 
 BUDGET = 20_000_000  # nodes
 SECONDS = 30  # of this process's own time; a release takes two or three
@@ -74,18 +76,6 @@ _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.BitOr: operator.or_,
     ast.BitAnd: operator.and_,
     ast.BitXor: operator.xor,
-}
-_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Is: operator.is_,
-    ast.IsNot: operator.is_not,
-    ast.In: lambda left, right: left in right,
-    ast.NotIn: lambda left, right: left not in right,
 }
 _UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
     ast.Not: operator.not_,
@@ -934,7 +924,7 @@ class Interpreter:
                 if _foreign(side) and not by_identity:
                     return Unknown(f"{side.path} is not in this source")
             try:
-                if not _COMPARE[type(op)](left, right):
+                if not COMPARISONS[COMPARED_BY[type(op)]](left, right):
                     return False
             except UndecidedError as error:
                 return Unknown(str(error))

@@ -14,23 +14,12 @@ from functools import cached_property
 from specfix.engines.conditions import ITEM, names
 from specfix.engines.facts.decisions import Condition, Step
 from specfix.engines.source.tree import SourceTree, dotted, literal, walk
+from specfix.engines.source.words import COMPARED_BY
 
 TRUE: Condition = ["const", True]
 FALSE: Condition = ["const", False]
 RAISES = "raises"
 
-_OPERATORS: dict[type[ast.cmpop], str] = {
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.In: "in",
-    ast.NotIn: "not in",
-    ast.Is: "is",
-    ast.IsNot: "is not",
-}
 
 _DEPTH = 12  # of calls followed; a recursive method must not hang the reader
 
@@ -230,7 +219,7 @@ class Lifter:
     def _compare(self, node: ast.Compare, local: Mapping[str, Condition]) -> Condition:
         parts = [self.lift(part, local) for part in (node.left, *node.comparators)]
         pairs = [
-            [_OPERATORS[type(op)], left, right] for op, left, right in zip(node.ops, parts, parts[1:], strict=False)
+            [COMPARED_BY[type(op)], left, right] for op, left, right in zip(node.ops, parts, parts[1:], strict=False)
         ]
         return _all(tuple(pairs))
 

@@ -27,6 +27,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from specfix.engines.comparisons import COMPARISONS
 from specfix.errors import MissingFact
 
 ABSENT: Final = type("Absent", (), {"__repr__": lambda _: "absent", "__bool__": lambda _: False})()
@@ -79,16 +80,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "**": _power,
     "^": operator.xor,
     "neg": operator.neg,
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "is": operator.is_,
-    "is not": operator.is_not,
-    "in": lambda part, whole: part in whole,
-    "not in": lambda part, whole: part not in whole,
+    **COMPARISONS,
     "not": operator.not_,
     "is absent": lambda value: value is ABSENT,
     "abs": abs,

@@ -35,6 +35,7 @@ from specfix.engines.source.symbolic.values import (
     word,
 )
 from specfix.engines.source.tree import dotted
+from specfix.engines.source.words import COMPARED_BY
 
 OPERATORS: Final[Mapping[type[ast.AST], str]] = {
     ast.Add: "+",
@@ -45,16 +46,7 @@ OPERATORS: Final[Mapping[type[ast.AST], str]] = {
     ast.Mod: "%",
     ast.Pow: "**",
     ast.BitXor: "^",
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.Is: "is",
-    ast.IsNot: "is not",
-    ast.In: "in",
-    ast.NotIn: "not in",
+    **COMPARED_BY,
 }
 
 
