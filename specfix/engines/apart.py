@@ -33,7 +33,7 @@ def read_engine(package: Path, source: str, version: str | None = None) -> Engin
     if os.name != "posix":  # there are no such bounds
         return readers.read_engine(package, source, version)
     given = {"package": str(package.absolute()), "source": source, "version": version, "memory": MEMORY}
-    asked = json.dumps({**given, "seconds": SECONDS, "path": [os.path.abspath(entry) for entry in sys.path]})  # noqa: PTH100
+    asked = json.dumps({**given, "seconds": SECONDS, "path": [str(Path(entry).absolute()) for entry in sys.path]})
     command = [sys.executable, "-B", "-c", _START]
     environment = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "LANG") if name in os.environ}
     try:

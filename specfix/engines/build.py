@@ -131,17 +131,17 @@ def _source(version: str, sources: Path | None) -> Iterator[Path]:
         yield sources / version / NAME
         return
     with tempfile.TemporaryDirectory(prefix="specfix-") as folder:
-        wheel = _download(version, Path(folder))
+        platforms = [option for platform in PLATFORMS for option in ("--platform", platform)]
+        wheel = download(f"{NAME}=={version}", Path(folder), ["--python-version", PYTHON, *platforms])
         Wheel(wheel).unpack(Path(folder))
         wheel.unlink()  # half a gigabyte of kernels
         yield Path(folder) / NAME
 
 
-def _download(version: str, folder: Path) -> Path:
-    platforms = [option for platform in PLATFORMS for option in ("--platform", platform)]
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
-    command += ["--python-version", PYTHON, *platforms, "--dest", str(folder), f"{NAME}=={version}"]
-    subprocess.run(command, check=True)
+def download(requirement: str, folder: Path, options: Sequence[str] = ()) -> Path:
+    """The wheel of a release (``vllm==0.26.0``), in ``folder``."""
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", *options]
+    subprocess.run([*command, "--dest", str(folder), requirement], check=True)
     return next(folder.glob("*.whl"))
 
 

@@ -9,9 +9,10 @@ from typing import Any, Final
 from specfix.engines.facts.backends import Backend, BackendFacts
 from specfix.engines.facts.decisions import Condition, Step
 from specfix.engines.readers.answers import Answers, Backing
-from specfix.engines.readers.folding import FALSE, NONE, RAISES, TRUE, has_unread, if_, steps, why_unread
+from specfix.engines.readers.folding import NONE, RAISES, has_unread, if_, steps, why_unread
 from specfix.engines.readers.old_backends import V1, old_backends
 from specfix.engines.source.classes import Classes
+from specfix.engines.source.joining import FALSE, TRUE
 from specfix.engines.source.tree import SourceTree, literal
 
 REGISTRIES: Final = ("v1/attention/backends/registry.py", "attention/backends/registry.py")

@@ -7,9 +7,8 @@ from typing import Final
 
 from specfix.engines.comparisons import COMPARISONS
 from specfix.engines.facts.decisions import Condition, Step
+from specfix.engines.source.joining import FALSE, TRUE
 
-TRUE: Final[Condition] = ["const", True]
-FALSE: Final[Condition] = ["const", False]
 NONE: Final[Condition] = ["const", None]
 RAISES: Final[Condition] = ["const", "raises"]
 A_TEXT: Final[Condition] = ["?", "a text"]  # made at run time: not None, and no more is known

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from specfix.engines.conditions import names
 from specfix.engines.facts.decisions import Condition, Step
 from specfix.engines.readers.answers import Answers
-from specfix.engines.readers.folding import TRUE, both, has_unread, if_, negated
+from specfix.engines.readers.folding import both, has_unread, if_, negated
 from specfix.engines.source.classes import Classes
+from specfix.engines.source.joining import TRUE
 from specfix.engines.source.tree import SourceTree, dotted
 
 

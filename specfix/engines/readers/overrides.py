@@ -15,8 +15,9 @@ from typing import Any, Literal
 from specfix.engines.conditions import evaluate, names
 from specfix.engines.facts.decisions import Condition
 from specfix.engines.facts.speculative import Count, Override
-from specfix.engines.readers.paths import Locals, every, is_lifted, joined, negated, readable, renamed
-from specfix.engines.source.lift import FALSE, TRUE, Lifter, module_constant
+from specfix.engines.readers.paths import Locals, joined, readable, renamed
+from specfix.engines.source.joining import FALSE, TRUE, every, is_lifted, negated
+from specfix.engines.source.lift import Lifter, module_constant
 from specfix.engines.source.tree import SourceTree, literal
 
 INITIAL = "initial."  # of names: the config as it came

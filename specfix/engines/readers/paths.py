@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from specfix.engines.facts.decisions import Condition
 from specfix.engines.readers.annotations import Unreadable, allowed
-from specfix.engines.source.lift import FALSE, TRUE, Lifter
+from specfix.engines.source.joining import ends, every, negated
+from specfix.engines.source.lift import Lifter
 from specfix.engines.source.tree import dotted
 
 Locals = dict[str, Condition]
@@ -155,17 +156,6 @@ class _Rewrite(ast.NodeTransformer):
 # Conditions
 
 
-def every(*parts: Condition) -> Condition:
-    flat = [inner for part in parts if part != TRUE for inner in (part[1:] if part[0] == "and" else [part])]
-    return TRUE if not flat else flat[0] if len(flat) == 1 else ["and", *flat]
-
-
-def negated(part: Condition) -> Condition:
-    if part in (TRUE, FALSE):
-        return FALSE if part == TRUE else TRUE
-    return part[1] if part[0] == "not" else ["not", part]
-
-
 def joined(test: Condition, then: Locals, otherwise: Locals) -> Locals:
     """What local variables are after a test, of which each branch left its own."""
     return {
@@ -182,21 +172,6 @@ def renamed(condition: Condition, old: str, new: str) -> Condition:
     if condition[:1] in (["const"], ["?"]):
         return condition
     return [renamed(part, old, new) if isinstance(part, list) else part for part in condition]
-
-
-def is_lifted(condition: Condition) -> bool:
-    """Whether no part of ``condition`` is unknown."""
-    if condition[:1] == ["const"]:
-        return True
-    return condition[:1] != ["?"] and all(is_lifted(part) for part in condition if isinstance(part, list))
-
-
-def ends(body: Sequence[ast.stmt]) -> bool:
-    """Whether no run of ``body`` passes its end."""
-    last = body[-1] if body else None
-    if isinstance(last, ast.If):
-        return ends(last.body) and ends(last.orelse)
-    return isinstance(last, ast.Return | ast.Raise)
 
 
 def returns(body: Sequence[ast.stmt]) -> bool:

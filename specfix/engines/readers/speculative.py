@@ -10,7 +10,8 @@ from specfix.engines.conditions import names
 from specfix.engines.facts.decisions import Condition, Step
 from specfix.engines.facts.speculative import Key, SpeculativeFacts
 from specfix.engines.readers.annotations import Unreadable, allowed
-from specfix.engines.readers.paths import Paths, Reached, ends, every, is_lifted
+from specfix.engines.readers.paths import Paths, Reached
+from specfix.engines.source.joining import ends, every, is_lifted
 from specfix.engines.source.lift import RAISES, Lifter, fields_of, imported_from
 from specfix.engines.source.tree import SourceTree, dotted, find_function, literal, walk
 

@@ -13,11 +13,10 @@ from functools import cached_property
 
 from specfix.engines.conditions import ITEM, names
 from specfix.engines.facts.decisions import Condition, Step
+from specfix.engines.source.joining import FALSE, either_way, ends, every, is_lifted, negated
 from specfix.engines.source.tree import SourceTree, dotted, literal, walk
 from specfix.engines.source.words import COMPARED_BY
 
-TRUE: Condition = ["const", True]
-FALSE: Condition = ["const", False]
 RAISES = "raises"
 
 
@@ -55,28 +54,28 @@ class Lifter:
         """The ways out of the method, in order; ``then`` is True, False, None or ``RAISES``."""
         steps = []
         for way in self._run(name):
-            when = _all(way.path)
+            when = every(*way.path)
             if way.kind == "raise":
                 steps.append(Step(when, RAISES, way.line))
             elif way.kind == "return" and way.value[0] == "const":
                 steps.append(Step(when, way.value[1], way.line))
             elif way.kind == "return":
-                steps.append(Step(_all((*way.path, way.value)), True, way.line))
+                steps.append(Step(every(*way.path, way.value), True, way.line))
                 steps.append(Step(when, False, way.line))
         return steps
 
     def texts(self, name: str) -> list[Step]:
         """The texts that the method puts into a list, each with its condition."""
-        return [Step(_all((*w.path, *w.after)), w.value[1], w.line) for w in self._run(name) if w.kind == "text"]
+        return [Step(every(*w.path, *w.after), w.value[1], w.line) for w in self._run(name) if w.kind == "text"]
 
     def condition(self, name: str) -> Condition:
         """What the method returns, as one condition."""
         result: Condition = ["const", None]
         for way in reversed(self._run(name)):
             if way.kind == "return":
-                result = _if(_all(way.path), way.value, result)
+                result = either_way(every(*way.path), way.value, result)
             elif way.kind == "raise":
-                result = _if(_all(way.path), ["?", f"{name} raises"], result)
+                result = either_way(every(*way.path), ["?", f"{name} raises"], result)
         return result
 
     def reached(self, name: str, node: ast.AST) -> Condition:
@@ -85,7 +84,7 @@ class Lifter:
         path = _path_to(function, node) if function else None
         if path is None:
             return ["?", f"{name} not found"]
-        return _all(tuple(self.lift(test, {}) if holds else _not(self.lift(test, {})) for test, holds in path))
+        return every(*(self.lift(test, {}) if holds else negated(self.lift(test, {})) for test, holds in path))
 
     def lift(self, node: ast.AST, local: Mapping[str, Condition]) -> Condition:
         """One expression, with the values of local variables put in."""
@@ -101,9 +100,9 @@ class Lifter:
                 joined = "and" if isinstance(node.op, ast.And) else "or"
                 return [joined, *(self.lift(part, local) for part in node.values)]
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return _not(self.lift(operand, local))
+                return negated(self.lift(operand, local))
             case ast.IfExp(test=test, body=body, orelse=orelse):
-                return _if(self.lift(test, local), self.lift(body, local), self.lift(orelse, local))
+                return either_way(self.lift(test, local), self.lift(body, local), self.lift(orelse, local))
             case ast.Compare():
                 return self._compare(node, local)
             case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
@@ -176,7 +175,7 @@ class Lifter:
             name.startswith(inner.prefix) and name.removeprefix(inner.prefix).split(".")[0] in fields
             for name in names(lifted)
         )
-        return lifted if plain and not _has_unlifted(lifted) else None
+        return lifted if plain and is_lifted(lifted) else None
 
     # Calls and comparisons
 
@@ -221,7 +220,7 @@ class Lifter:
         pairs = [
             [COMPARED_BY[type(op)], left, right] for op, left, right in zip(node.ops, parts, parts[1:], strict=False)
         ]
-        return _all(tuple(pairs))
+        return every(*pairs)
 
     def _format(self, part: ast.expr, local: Mapping[str, Condition]) -> str:
         if isinstance(part, ast.FormattedValue):
@@ -272,20 +271,20 @@ class Lifter:
         then, otherwise = dict(local), dict(local)
         inside = list(after)
         yield from self._block(node.body, (*path, test), inside, then)
-        yield from self._block(node.orelse, (*path, _not(test)), list(after), otherwise)
-        ends, else_ends = _ends(node.body), _ends(node.orelse)
-        if ends:
-            after.append(_not(test))
+        yield from self._block(node.orelse, (*path, negated(test)), list(after), otherwise)
+        then_ends, else_ends = ends(node.body), ends(node.orelse)
+        if then_ends:
+            after.append(negated(test))
         if else_ends:
             after.append(test)
         for name in then.keys() | otherwise.keys():
             one, other = then.get(name, local.get(name)), otherwise.get(name, local.get(name))
-            if ends or one is None:
+            if then_ends or one is None:
                 one = other
             if else_ends or other is None:
                 other = one
             if one is not None and other is not None:
-                local[name] = one if one == other else _if(test, one, other)
+                local[name] = one if one == other else either_way(test, one, other)
 
     def _return(
         self,
@@ -429,42 +428,6 @@ def _plain(value: object) -> object:
     if isinstance(value, set | frozenset):
         return sorted(value, key=str)
     return list(value) if isinstance(value, tuple) else value
-
-
-def _all(parts: tuple[Condition, ...]) -> Condition:
-    kept = [part for part in parts if part != TRUE]
-    flat = [inner for part in kept for inner in (part[1:] if part[0] == "and" else [part])]
-    return TRUE if not flat else flat[0] if len(flat) == 1 else ["and", *flat]
-
-
-def _not(part: Condition) -> Condition:
-    if part in (TRUE, FALSE):
-        return FALSE if part == TRUE else TRUE
-    return part[1] if part[0] == "not" else ["not", part]
-
-
-def _if(test: Condition, then: Condition, otherwise: Condition) -> Condition:
-    if test[0] == "const":
-        return then if test[1] else otherwise
-    if then == TRUE:
-        return ["or", test, otherwise] if otherwise != FALSE else test
-    if then == FALSE:
-        return _all((_not(test), otherwise)) if otherwise != TRUE else _not(test)
-    if otherwise == FALSE:
-        return _all((test, then))
-    return ["if", test, then, otherwise]
-
-
-def _has_unlifted(condition: Condition) -> bool:
-    return condition[:1] == ["?"] or any(_has_unlifted(part) for part in condition if isinstance(part, list))
-
-
-def _ends(body: Sequence[ast.stmt]) -> bool:
-    """Whether no run of ``body`` passes its end."""
-    last = body[-1] if body else None
-    if isinstance(last, ast.If):
-        return _ends(last.body) and _ends(last.orelse)
-    return isinstance(last, ast.Return | ast.Raise)
 
 
 def _path_to(scope: ast.AST, wanted: ast.AST) -> list[tuple[ast.expr, bool]] | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import zipfile
@@ -18,6 +17,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from specfix.engines.build import download
 from specfix.engines.source.tree import MAX_FILE
 from specfix.engines.transformers.lookup import DATA, SCHEMA, State, difference, known_states, same
 from specfix.engines.transformers.read import PACKAGE, read_classes
@@ -97,9 +97,7 @@ def _source(version: str, sources: Path | None) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="specfix-") as name:
         folder = Path(name)
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
-        subprocess.run([*command, "--dest", str(folder), f"{PACKAGE}=={version}"], check=True)
-        with zipfile.ZipFile(next(folder.glob("*.whl"))) as archive:
+        with zipfile.ZipFile(download(f"{PACKAGE}=={version}", folder)) as archive:
             for entry in archive.infolist():
                 python = entry.filename.startswith(f"{PACKAGE}/") and entry.filename.endswith(".py")
                 if python and entry.file_size <= MAX_FILE:
