@@ -12,7 +12,9 @@ from specfix.checker.registry import load_rules
 from specfix.checker.run import check_codes, run
 from specfix.deployment import Serving
 from specfix.deployment.expected import LIMIT
+from specfix.deployment.json_text import show
 from specfix.deployment.load import load_deployment
+from specfix.deployment.serving import COMMON
 from specfix.engines.find import BY_TAG, SHIPPED, find_engine
 from specfix.engines.runner import ENVIRONMENT
 from specfix.errors import CannotCheck
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 VARIABLE_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 NAMES = ("dtype", "kv_cache_dtype", "attention_backend")
 NAME = re.compile(r"\w[\w.-]*", re.ASCII)
+SPECULATIVE = ("method", "num_speculative_tokens")  # keys of the speculative config that are options too
+OWN = frozenset({"model", "speculative_config"})  # flags of the engine that are said otherwise here
 COUNTS = (
     "num_speculative_tokens",
     "max_model_len",
@@ -54,6 +58,8 @@ def check(
     kv_cache_dtype: str | None = None,
     enforce_eager: bool = False,
     greedy: bool = False,
+    flags: Mapping[str, Any] | None = None,
+    speculative_config: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     engine: str | None = None,
     engine_python: str | os.PathLike[str] | None = None,
@@ -62,6 +68,8 @@ def check(
     ignore: Iterable[str] = (),
 ) -> Report:
     """Check a pair, as ``specfix check`` does; options are named as there.
+
+    ``flags`` holds any other flag of the engine by its name, ``speculative_config`` keys of the speculative config.
 
     ``engine`` is ``vllm==0.26.0``, an image with a release's tag, or a folder, wheel or interpreter that holds one;
     ``engine_python`` is an interpreter that is run to ask which it would import. By default it is the installed one,
@@ -92,6 +100,8 @@ def gather(
     target: str | os.PathLike[str],
     draft: str | os.PathLike[str] | None = None,
     *,
+    flags: Mapping[str, Any] | None = None,
+    speculative_config: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     engine: str | None = None,
     engine_python: str | os.PathLike[str] | None = None,
@@ -101,7 +111,11 @@ def gather(
     **options: Any,
 ) -> Case:
     """Find and read all that :func:`check` needs, which says what the options are. Raises CannotCheck."""
-    serving = Serving(**options, env=dict(env or {}))
+    speculative = dict(speculative_config or {})
+    draft = once("model", draft, speculative.pop("model", None))
+    for name in SPECULATIVE:
+        options[name] = once(name, options.get(name), speculative.pop(name, None))
+    serving = Serving(**options, env=dict(env or {}), flags=named(flags or {}), speculative=speculative)
     check_counts(serving)
     check_names(serving)
     check_variables(serving)
@@ -109,6 +123,7 @@ def gather(
     rules = load_rules()
     check_codes([*selected, *ignored], rules)
     release = find_engine(engine, None if engine_python is None else os.fspath(engine_python))
+    check_flags(serving.flags, release)
     if serving.method is not None:
         check_method(serving.method, release)  # the loader would take an unknown one for one without a draft
     deployment = load_deployment(os.fspath(target), None if draft is None else os.fspath(draft), serving, hardware)
@@ -121,6 +136,36 @@ def gather(
         assumptions = (f"engine {release}: {why}", *deployment.assumptions)
         deployment = replace(deployment, assumptions=assumptions)
     return Case(deployment, release, rules, selected, ignored)
+
+
+def once(name: str, option: Any, key: Any) -> Any:
+    """What is given as an option or as a key of the speculative config. Raises CannotCheck where both are."""
+    if option is not None and key is not None:
+        raise CannotCheck(f"{name} is given twice: {option} and, in the speculative config, {show(key)}")
+    if key is not None and not isinstance(key, int if name in COUNTS else str):
+        raise CannotCheck(f"the speculative config's {name} is {show(key)}")
+    return key if option is None else option
+
+
+def named(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """``flags`` by their names with underscores. Raises CannotCheck for one that has an option of its own."""
+    found = {name.removeprefix("--").replace("-", "_"): value for name, value in flags.items()}
+    for name in found:
+        if name in COMMON or name in OWN:
+            raise CannotCheck(f"{name.replace('_', '-')} has an option of its own: --{name.replace('_', '-')}")
+    return found
+
+
+def check_flags(flags: Mapping[str, Any], engine: Engine) -> None:
+    """Raise CannotCheck for a flag that the release does not have."""
+    known = engine.serve.flags
+    for name in flags:
+        flag = name.replace("_", "-")
+        if known and flag not in known:
+            import difflib
+
+            near = difflib.get_close_matches(flag, known, 1)
+            raise CannotCheck(f"{engine} has no --{flag}" + (f"; it has --{near[0]}" if near else ""))
 
 
 def check_variables(serving: Serving) -> None:

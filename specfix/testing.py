@@ -5,19 +5,21 @@ A page holds pairs of fenced blocks, a case and what the rule says of it::
     ```yaml case
     engine: vllm 0.26.0
     hardware: h200                       # a preset, or a mapping of Hardware's fields; left out: unknown
-    serve: {method: eagle3, max_model_len: 8192}
+    serve: {method: eagle3, max_model_len: 8192, enable_prefix_caching: true, speculative: {quantization: fp8}}
     target: {base: llama-3.1-8b-instruct}
     draft: {base: eagle3-llama-3.1-8b, max_position_embeddings: 2048, absent: [dtype], tensors: {fc.weight: [8, 24]}}
     shim: {cpu_sampling: {}}             # patches of a shim on PYTHONPATH; left out: there is none
+    report: owner/repo#12345             # the public report that this is; left out: none
     ```
     ```text findings
     POS001 error draft:/max_position_embeddings
     ```
 
-``base`` names a folder that holds a config.json; other keys replace the config's, ``absent`` drops keys, and
-``tensors`` writes a safetensors header, of BF16 unless one is given as ``{dtype: U8, shape: [8, 24]}``. The second
-block lists the findings of the page's rule alone: code, severity, place; or ``skipped POS001``; or nothing, where the
-rule stays quiet.
+``serve`` takes Serving's fields, and any other flag of the engine by its name with underscores. ``base`` names a folder
+that holds a config.json; other keys replace the config's, ``absent`` drops keys, and ``tensors`` writes a safetensors
+header, of BF16 unless one is given as ``{dtype: U8, shape: [8, 24]}``, and ``files`` writes other JSON files:
+``{generation_config.json: {min_p: 0.1}}``. The second block lists the findings of the page's rule alone: code,
+severity, place; or ``skipped POS001``; or nothing, where the rule stays quiet.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +50,7 @@ OPENINGS = {
     name: re.compile(rf"^ *`{{3,}} *{name.replace(' ', ' +')}\b", re.M | re.I)
     for name in ("yaml case", "text findings")
 }
-CASE_KEYS = {"engine", "hardware", "serve", "target", "draft", "shim"}
+CASE_KEYS = {"engine", "hardware", "serve", "target", "draft", "shim", "report"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,8 @@ def report_on(case: Case, rules: Sequence[Rule], bases: Sequence[Path], folder: 
     serve = dict(given.get("serve", {}))
     if "shim" in given:
         serve["env"] = {**serve.get("env", {}), "PYTHONPATH": str(write_shim(folder / "shim", given["shim"]))}
-    serving = Serving(**serve)
+    flags = {name: serve.pop(name) for name in set(serve) - {one.name for one in fields(Serving)}}
+    serving = Serving(**serve, flags=flags)
     draft = str(sides["draft"]) if "draft" in sides else None
     deployment = load_deployment(str(sides["target"]), draft, serving, case_hardware(given.get("hardware")))
     engine = find_engine(given["engine"])
@@ -138,8 +141,11 @@ def write_model(folder: Path, given: Mapping[str, Any], bases: Sequence[Path]) -
     for key in changes.pop("absent", ()):
         config.pop(key, None)
     tensors = changes.pop("tensors", None)
+    files = changes.pop("files", {})
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(config | changes, indent=2))
+    for name, content in files.items():
+        (folder / name).write_text(json.dumps(content, indent=2))
     if tensors is not None:
         write_header(folder / "model.safetensors", tensors)
     return folder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from specfix.cli import options
-from specfix.cli.options import FailOn, Format, variables
+from specfix.cli.options import FailOn, Format, flags, json_object, variables
 from specfix.cli.outcome import Outcome
 
 
@@ -25,6 +25,8 @@ def check(
     kv_cache_dtype: options.KvCacheDtype = None,
     enforce_eager: options.EnforceEager = False,
     greedy: options.Greedy = False,
+    flag: options.Flag = None,
+    speculative_config: options.SpeculativeConfig = None,
     env: options.Env = None,
     engine: options.Engine = None,
     engine_python: options.EnginePython = None,
@@ -58,6 +60,8 @@ def check(
         kv_cache_dtype=kv_cache_dtype,
         enforce_eager=enforce_eager,
         greedy=greedy,
+        flags=flags(flag or ()),
+        speculative_config=json_object("--speculative-config", speculative_config),
         env=variables(env or ()),
         engine=engine,
         engine_python=engine_python,

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from specfix.cli import options
-from specfix.cli.options import FailOn, variables
+from specfix.cli.options import FailOn, flags, json_object, variables
 from specfix.cli.outcome import Outcome
 from specfix.errors import CannotCheck
 
@@ -56,6 +56,8 @@ def fix(
     kv_cache_dtype: options.KvCacheDtype = None,
     enforce_eager: options.EnforceEager = False,
     greedy: options.Greedy = False,
+    flag: options.Flag = None,
+    speculative_config: options.SpeculativeConfig = None,
     env: options.Env = None,
     engine: options.Engine = None,
     engine_python: options.EnginePython = None,
@@ -94,6 +96,8 @@ def fix(
         kv_cache_dtype=kv_cache_dtype,
         enforce_eager=enforce_eager,
         greedy=greedy,
+        flags=flags(flag or ()),
+        speculative_config=json_object("--speculative-config", speculative_config),
         env=variables(env or ()),
         engine=engine,
         engine_python=engine_python,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -79,6 +80,20 @@ EnforceEager = Annotated[
     typer.Option("--enforce-eager", help="Nothing is compiled or captured.", rich_help_panel=SERVING),
 ]
 Greedy = Annotated[bool, typer.Option("--greedy", help="Every request has temperature 0.", rich_help_panel=SERVING)]
+Flag = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="Any other flag of the engine, its value as text or JSON: enable-prefix-caching=false (repeatable).",
+        rich_help_panel=SERVING,
+    ),
+]
+SpeculativeConfig = Annotated[
+    str | None,
+    typer.Option(
+        metavar="JSON", help="Keys of the speculative config, as vllm serve takes them.", rich_help_panel=SERVING
+    ),
+]
 Env = Annotated[
     list[str] | None,
     typer.Option(
@@ -125,12 +140,31 @@ Strict = Annotated[
 ]
 
 
-def variables(given: Iterable[str]) -> dict[str, str]:
+def variables(given: Iterable[str], option: str = "--env") -> dict[str, str]:
     """NAME=VALUE each; of a repeated name the last one counts, as in a shell."""
     found = {}
     for assignment in given:
         name, equals, value = assignment.partition("=")
         if not name or not equals:
-            raise CannotCheck(f"--env takes NAME=VALUE, not {assignment!r}")
+            raise CannotCheck(f"{option} takes NAME=VALUE, not {assignment!r}")
         found[name] = value
     return found
+
+
+def flags(given: Iterable[str]) -> dict[str, Any]:
+    """NAME=VALUE each; a value that is no JSON is a text."""
+    return {name: value_of(text) for name, text in variables(given, "--flag").items()}
+
+
+def value_of(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def json_object(option: str, text: str | None) -> dict[str, Any] | None:
+    """The object that an option's JSON text holds."""
+    from specfix.deployment.json_text import parse_object
+
+    return None if text is None else parse_object(text, option)

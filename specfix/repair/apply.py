@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from specfix.deployment import Deployment, Model, Serving, Shim
 from specfix.deployment.config import Config
 from specfix.deployment.json_text import parse_object
+from specfix.deployment.serving import COMMON
 from specfix.deployment.shim import PLUGINS, allowed, allowing
 from specfix.errors import MissingFact
 from specfix.repair.patch_json import patch
 from specfix.repair.plan import Change, Changes
 
 AnyModel = TypeVar("AnyModel", bound=Model)
-OPTIONS = frozenset(field.name for field in fields(Serving)) - {"env"}
 
 
 def apply(deployment: Deployment, changes: Changes) -> Deployment:
@@ -47,20 +47,28 @@ def with_config(model: AnyModel, changes: Iterator[Change]) -> AnyModel:
 
 
 def with_options(serving: Serving, changes: Changes) -> Serving:
-    """The options with flags, keys and variables set or taken away. A flag that specfix has no option for changes
-    nothing here: it stands in the launch command only."""
+    """The options with flags, keys and variables set or taken away."""
     options: dict[str, object] = {}
-    for change in of(changes, "engine_args", "speculative_config"):
+    others = {"engine_args": dict(serving.flags), "speculative_config": dict(serving.speculative)}
+    env: dict[str, object] = dict(serving.env)
+    for change in of(changes, *others):
         name = change.name.replace("-", "_")
-        if name in OPTIONS:
+        if name in COMMON:
             options[name] = Serving.__dataclass_fields__[name].default if change.value is None else change.value
-    env = dict(serving.env)
-    for change in of(changes, "env"):
-        if change.value is None:
-            env.pop(change.name, None)
         else:
-            env[change.name] = str(change.value)
-    return replace(serving, env=env, **options)  # type: ignore[arg-type]
+            put(others[change.surface], name, change.value)
+    for change in of(changes, "env"):
+        put(env, change.name, None if change.value is None else str(change.value))
+    options |= {"env": env, "flags": others["engine_args"], "speculative": others["speculative_config"]}
+    return replace(serving, **options)  # type: ignore[arg-type]
+
+
+def put(values: dict[str, object], name: str, value: object) -> None:
+    """Set a value, or take it away where it is None."""
+    if value is None:
+        values.pop(name, None)
+    else:
+        values[name] = value
 
 
 def with_patches(shim: Shim | MissingFact | None, changes: Changes) -> Shim | MissingFact | None:

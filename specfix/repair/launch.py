@@ -12,15 +12,16 @@ from typing import Any
 from specfix.deployment import Deployment, Model, Serving, Shim
 from specfix.deployment.config import TEXT_KEYS
 from specfix.deployment.load import DRAFTLESS, HUB_ID
+from specfix.deployment.serving import COMMON
 from specfix.engines import Engine
 from specfix.errors import CannotCheck
-from specfix.repair.apply import OPTIONS, of
+from specfix.repair.apply import of
 from specfix.repair.plan import Changes
 
 CACHE_KEY = "additional-config"  # a part of VllmConfig.compute_hash, and of nothing else on GPUs and CPUs
 BACKEND, BACKEND_VARIABLE = "attention-backend", "VLLM_ATTENTION_BACKEND"
 SPECULATIVE = ("method", "num_speculative_tokens")  # of Serving; `greedy` is no flag of the engine's
-FLAGS = sorted(OPTIONS - {*SPECULATIVE, "greedy"})
+FLAGS = sorted(COMMON - {*SPECULATIVE, "greedy"})
 # what chooses how the rest of a config is read: an override comes too late for it
 TOO_LATE = frozenset({"model_type", "auto_map", "quantization_config"})
 
@@ -109,7 +110,6 @@ def launch(before: Deployment, after: Deployment, changes: Changes, engine: Engi
     elif target.revision:
         args["revision"] = target.revision
     args |= engine_args(serving)
-    args |= {flag.name: flag.value for flag in of(changes, "engine_args") if flag.name.replace("-", "_") not in OPTIONS}
     env = dict(serving.env)
     if BACKEND in args and engine.serve.flags and BACKEND not in engine.serve.flags and engine.serve.backend_variable:
         env[BACKEND_VARIABLE] = args.pop(BACKEND)
@@ -131,7 +131,7 @@ def launch(before: Deployment, after: Deployment, changes: Changes, engine: Engi
         draft=draft,
         has_draft=not own,
         engine_args=args,
-        speculative_config=speculative_config(serving, changes, target if own else draft),
+        speculative_config=speculative_config(serving, target if own else draft),
         hf_overrides=overrides,
         env=env,
         unset_env=tuple(sorted(unset)),
@@ -145,19 +145,16 @@ def draft_moves(before: Deployment, after: Deployment) -> bool:
 
 
 def engine_args(serving: Serving) -> dict[str, Any]:
-    """Flags of the options that differ from their defaults."""
+    """Flags that are given, or differ from their defaults."""
     defaults = Serving()
-    return {
-        name.replace("_", "-"): getattr(serving, name)
-        for name in FLAGS
-        if getattr(serving, name) != getattr(defaults, name)
-    }
+    common = {name: value for name in FLAGS if (value := getattr(serving, name)) != getattr(defaults, name)}
+    return {name.replace("_", "-"): value for name, value in {**common, **serving.flags}.items()}
 
 
-def speculative_config(serving: Serving, changes: Changes, home: Place | None) -> dict[str, Any]:
+def speculative_config(serving: Serving, home: Place | None) -> dict[str, Any]:
     """All but the draft's place, which is ``home``. The method is always written: else the draft's path decides."""
     config: dict[str, Any] = {name: value for name in SPECULATIVE if (value := getattr(serving, name)) is not None}
-    config |= {change.name: change.value for change in of(changes, "speculative_config") if change.name not in OPTIONS}
+    config |= serving.speculative
     if home is not None and home.revision and serving.method not in DRAFTLESS:
         config["revision"] = home.revision
     return config

@@ -9,6 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from specfix.deployment.json_text import show
+from specfix.deployment.serving import COMMON
+
 if TYPE_CHECKING:
     from specfix.deployment import Deployment, Location
     from specfix.deployment.config import Config
@@ -84,7 +87,15 @@ def option(deployment: Deployment, location: Location) -> str:
     if location.file == "environment":
         value = deployment.serving.env.get(name)
         return f"environment: {name} is not set" if value is None else f"environment: {name}={value}"
-    value = getattr(deployment.serving, name.removeprefix("--").replace("-", "_"), None)
-    if value is None or value is False:
+    serving = deployment.serving
+    _, nested, key = name.partition("--speculative-config.")
+    if nested:
+        given = getattr(serving, key) if key in COMMON else serving.speculative.get(key)
+        return f"speculative config: {key}" + (" (not given)" if given is None else f" {show(given)}")
+    flag = name.removeprefix("--").replace("-", "_")
+    given = serving.flag(flag)
+    if given is None or (given is False and flag in COMMON):
         return f"{name} (not given)"
-    return name if value is True else f"{name} {value}"
+    if isinstance(given, bool):
+        return name if given else f"--no-{name.removeprefix('--')}"
+    return f"{name} {given if isinstance(given, str | int) else show(given)}"
