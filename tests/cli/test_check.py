@@ -57,6 +57,18 @@ def test_exit_status(specfix: Run, arguments: tuple[str, ...], status: int) -> N
         ((TARGET, DRAFT, "--no-such-option"), "--no-such-option"),
         ((*PAIR, "--max-model-len", "-1"), "--max-model-len must be at least 1, not -1"),
         ((*PAIR, "--num-speculative-tokens", "0"), "--num-speculative-tokens must be at least 1"),
+        ((*PAIR, "--flag", "enable-prefix-cachin=true"), "has no --enable-prefix-cachin; it has --enable-prefix-caching"),
+        ((*PAIR, "--flag", "max-model-len=9"), "has an option of its own: --max-model-len"),
+        ((*PAIR, "--flag", "speculative_config={}"), "has an option of its own: --speculative-config"),
+        ((*PAIR, "--flag", "seed"), "--flag takes NAME=VALUE, not 'seed'"),
+        ((*PAIR, "--speculative-config", "{"), "--speculative-config, line 1 column 2: not valid JSON"),
+        ((*PAIR, "--speculative-config", "[]"), "--speculative-config holds [] where a JSON object is expected"),
+        ((*PAIR, "--speculative-config", '{"model": "elsewhere"}'), "model is given twice"),
+        ((*PAIR, "--speculative-config", '{"method": 1}'), "the speculative config's method is 1"),
+        (
+            (*PAIR, "--num-speculative-tokens", "3", "--speculative-config", '{"num_speculative_tokens": 4}'),
+            "num_speculative_tokens is given twice: 3 and, in the speculative config, 4",
+        ),
         ((*PAIR, "--tensor-parallel-size", "0"), "--tensor-parallel-size"),
         ((*PAIR, "--block-size", "many"), "--block-size"),
         ((*PAIR, "--format", "xml"), "'xml'"),
@@ -125,6 +137,18 @@ def test_the_finding_is_shown_in_its_place(specfix: Run) -> None:
     assert '"max_position_embeddings": 2048,\n' in text
     assert "fail: 1 error" in text.splitlines()[-1]
     assert "\x1b" not in text
+
+
+def test_flags_and_keys_of_the_engine_are_a_part_of_what_is_served(specfix: Run) -> None:
+    keys = {"model": DRAFT, "method": "eagle3", "num_speculative_tokens": 5, "quantization": None}
+    flags = ("--flag", "enable-prefix-caching=false", "--flag", "seed=7", "--flag", "tokenizer-mode=slow")
+    done = specfix("check", TARGET, *PAIR[2:], *flags, "--speculative-config", json.dumps(keys), "--format", "json")
+    assert done.stderr == ""
+    given = json.loads(done.stdout)["deployment"]
+    assert given["draft"] == DRAFT
+    assert given["serving"]["flags"] == {"enable_prefix_caching": False, "seed": 7, "tokenizer_mode": "slow"}
+    assert given["serving"]["speculative"] == {"quantization": None}
+    assert (given["serving"]["method"], given["serving"]["num_speculative_tokens"]) == ("eagle3", 5)
 
 
 def test_what_was_not_given_stands_in_the_first_line(specfix: Run) -> None:
