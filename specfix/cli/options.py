@@ -15,7 +15,10 @@ from specfix.errors import CannotCheck
 class Format(str, Enum):
     text = "text"
     json = "json"
+    sarif = "sarif"
     github = "github"
+    junit = "junit"
+    markdown = "markdown"
 
 
 class FailOn(str, Enum):

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Literal, get_args
 
 if TYPE_CHECKING:
     from specfix.checker.report import Report
     from specfix.report.terminal import Terminal
 
-Format = Literal["text", "json", "github"]
+Format = Literal["text", "json", "sarif", "github", "junit", "markdown"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 
 def render(report: Report, form: Format, terminal: Terminal) -> str:
     """The whole output for one check, with its last newline. ``terminal`` shapes the text form only."""
-    if form == "json":
-        from specfix.report import json_
+    if form == "text":
+        from specfix.report import text
 
-        return json_.render(report)
-    if form == "github":
-        from specfix.report import github
-
-        return github.render(report)
-    from specfix.report import text
-
-    return text.render(report, terminal)
+        return text.render(report, terminal)
+    module = import_module(f"specfix.report.{'json_' if form == 'json' else form}")
+    rendered: str = module.render(report)
+    return rendered
