@@ -81,19 +81,34 @@ def check(
 
 
 @dataclass(frozen=True, slots=True)
+class Chosen:
+    """The rules, and which of them are asked for."""
+
+    rules: Sequence[Rule]
+    select: tuple[str, ...]
+    ignore: tuple[str, ...]
+
+    @classmethod
+    def of(cls, select: Iterable[str], ignore: Iterable[str]) -> Chosen:
+        """Raises CannotCheck for a code that no rule bears."""
+        chosen = cls(load_rules(), codes(select), codes(ignore))
+        check_codes([*chosen.select, *chosen.ignore], chosen.rules)
+        return chosen
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """What is to be checked, and by what."""
 
     deployment: Deployment
     engine: Engine
-    rules: Sequence[Rule]
-    select: tuple[str, ...]
-    ignore: tuple[str, ...]
+    chosen: Chosen
 
     def check(self, deployment: Deployment) -> Report:
         """The report on ``deployment``: the given one, or what was made of it."""
         resolved = with_class_defaults(deployment, self.engine)
-        return run(resolved, self.engine, self.rules, PROVIDERS, select=self.select, ignore=self.ignore)
+        chosen = self.chosen
+        return run(resolved, self.engine, chosen.rules, PROVIDERS, select=chosen.select, ignore=chosen.ignore)
 
 
 def gather(
@@ -112,6 +127,7 @@ def gather(
 ) -> Case:
     """Find and read all that :func:`check` needs, which says what the options are. Raises CannotCheck."""
     speculative = dict(speculative_config or {})
+    as_served = bool({"model", "method"} & set(speculative))
     draft = once("model", draft, speculative.pop("model", None))
     for name in SPECULATIVE:
         options[name] = once(name, options.get(name), speculative.pop(name, None))
@@ -119,14 +135,13 @@ def gather(
     check_counts(serving)
     check_names(serving)
     check_variables(serving)
-    selected, ignored = codes(select), codes(ignore)
-    rules = load_rules()
-    check_codes([*selected, *ignored], rules)
+    chosen = Chosen.of(select, ignore)
     release = find_engine(engine, None if engine_python is None else os.fspath(engine_python))
     check_flags(serving.flags, release)
     if serving.method is not None:
         check_method(serving.method, release)  # the loader would take an unknown one for one without a draft
     deployment = load_deployment(os.fspath(target), None if draft is None else os.fspath(draft), serving, hardware)
+    deployment = replace(deployment, config_given=as_served)
     why = None
     if engine is None and engine_python is None:
         why = "the newest known" if release.source == SHIPPED else release.source
@@ -135,7 +150,7 @@ def gather(
     if why is not None:
         assumptions = (f"engine {release}: {why}", *deployment.assumptions)
         deployment = replace(deployment, assumptions=assumptions)
-    return Case(deployment, release, rules, selected, ignored)
+    return Case(deployment, release, chosen)
 
 
 def once(name: str, option: Any, key: Any) -> Any:

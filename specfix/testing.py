@@ -9,6 +9,7 @@ A page holds pairs of fenced blocks, a case and what the rule says of it::
     target: {base: llama-3.1-8b-instruct}
     draft: {base: eagle3-llama-3.1-8b, max_position_embeddings: 2048, absent: [dtype], tensors: {fc.weight: [8, 24]}}
     shim: {cpu_sampling: {}}             # patches of a shim on PYTHONPATH; left out: there is none
+    command: vllm serve {target} …       # instead of serve: the launch itself, with the models' places put in
     report: owner/repo#12345             # the public report that this is; left out: none
     ```
     ```text findings
@@ -17,9 +18,13 @@ A page holds pairs of fenced blocks, a case and what the rule says of it::
 
 ``serve`` takes Serving's fields, and any other flag of the engine by its name with underscores. ``base`` names a folder
 that holds a config.json; other keys replace the config's, ``absent`` drops keys, and ``tensors`` writes a safetensors
-header, of BF16 unless one is given as ``{dtype: U8, shape: [8, 24]}``, and ``files`` writes other JSON files:
-``{generation_config.json: {min_p: 0.1}}``. The second block lists the findings of the page's rule alone: code,
-severity, place; or ``skipped POS001``; or nothing, where the rule stays quiet.
+header, of BF16 unless one is given as ``{dtype: U8, shape: [8, 24]}``, whose data are nothing unless given as
+``{dtype: I64, shape: [3], values: [0, 0, 7]}``, and ``files`` writes other JSON files:
+``{generation_config.json: {min_p: 0.1}}``; ``folder`` is the name of the model's folder. With ``speculative`` in
+``serve`` the speculative config counts as the user's own, served as it stands.
+
+The second block lists the findings of the page's rule alone: code, severity, place; or ``skipped POS001``; or nothing,
+where the rule stays quiet.
 """
 
 from __future__ import annotations
@@ -27,8 +32,9 @@ from __future__ import annotations
 import json
 import math
 import re
+from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +45,11 @@ from specfix.checker.rule import Rule
 from specfix.checker.run import run
 from specfix.deployment import Deployment, Hardware, Location, Serving
 from specfix.deployment.load import load_deployment
+from specfix.deployment.model import INTEGERS
 from specfix.engines.find import find_engine
 from specfix.facts import PROVIDERS
 from specfix.facts.class_defaults import with_class_defaults
+from specfix.launching import from_command, gather_launch
 from specfix.shim import SCHEMA, shim_files
 
 BLOCKS = re.compile(r"^```yaml case\n(.*?)^```\n+```text findings\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -50,7 +58,8 @@ OPENINGS = {
     name: re.compile(rf"^ *`{{3,}} *{name.replace(' ', ' +')}\b", re.M | re.I)
     for name in ("yaml case", "text findings")
 }
-CASE_KEYS = {"engine", "hardware", "serve", "target", "draft", "shim", "report"}
+WIDTHS = {"I64": 8, "F32": 4, "I32": 4, "U8": 1, "BOOL": 1, "F8_E4M3": 1}  # bytes of one element; others have two
+CASE_KEYS = {"engine", "hardware", "serve", "target", "draft", "shim", "command", "report"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +101,19 @@ def report_on(case: Case, rules: Sequence[Rule], bases: Sequence[Path], folder: 
     The models are written under ``folder`` and read as a user's would be; ``bases`` are the folders that hold bases.
     """
     given = case.given
-    sides = {side: write_model(folder / side, given[side], bases) for side in ("target", "draft") if given.get(side)}
+    sides = {
+        side: write_model(folder / given[side].get("folder", side), given[side], bases)
+        for side in ("target", "draft")
+        if given.get(side)
+    }
+    if "command" in given:
+        command = given["command"]
+        for side, path in sides.items():
+            command = command.replace(f"{{{side}}}", str(path))
+        made = gather_launch(
+            from_command(command), engine=given["engine"], hardware=case_hardware(given.get("hardware"))
+        )
+        return run(with_class_defaults(made.deployment, made.engine), made.engine, rules, PROVIDERS)
     serve = dict(given.get("serve", {}))
     if "shim" in given:
         serve["env"] = {**serve.get("env", {}), "PYTHONPATH": str(write_shim(folder / "shim", given["shim"]))}
@@ -100,6 +121,7 @@ def report_on(case: Case, rules: Sequence[Rule], bases: Sequence[Path], folder: 
     serving = Serving(**serve, flags=flags)
     draft = str(sides["draft"]) if "draft" in sides else None
     deployment = load_deployment(str(sides["target"]), draft, serving, case_hardware(given.get("hardware")))
+    deployment = replace(deployment, config_given="speculative" in given.get("serve", {}))
     engine = find_engine(given["engine"])
     return run(with_class_defaults(deployment, engine), engine, rules, PROVIDERS)
 
@@ -115,11 +137,14 @@ def said(report: Report, code: str) -> tuple[str, ...]:
 
 
 def place(location: Location, deployment: Deployment) -> str:
-    """``draft:/pointer``, ``target:/pointer``, an option, or ``environment:NAME``."""
+    """``draft:/pointer``, ``target:/pointer``, ``target:generation_config.json:/pointer``, an option, or
+    ``environment:NAME``."""
     sides = {"target": deployment.target, "draft": deployment.draft}
     for side, model in sides.items():
         if model is not None and location.file == model.config.file:
             return f"{side}:{location.pointer}"
+        if model is not None and model.generation_config and location.file == model.generation_config.file:
+            return f"{side}:generation_config.json:{location.pointer}"
     return location.pointer if location.pointer.startswith("--") else f"{location.file}:{location.pointer}"
 
 
@@ -138,6 +163,7 @@ def write_model(folder: Path, given: Mapping[str, Any], bases: Sequence[Path]) -
         raise ValueError(f"no base {changes['base']!r} in {', '.join(str(b) for b in bases)}")
     config = json.loads((base / "config.json").read_text("utf-8"))
     del changes["base"]
+    changes.pop("folder", None)
     for key in changes.pop("absent", ()):
         config.pop(key, None)
     tensors = changes.pop("tensors", None)
@@ -160,14 +186,21 @@ def write_shim(folder: Path, patches: Mapping[str, Any]) -> Path:
 
 
 def write_header(file: Path, tensors: Mapping[str, Any]) -> None:
-    """A safetensors file that declares these tensors, each as its shape or with its type; its data part is a hole."""
-    header, end = {}, 0
+    """A safetensors file that declares these tensors, each as its shape, or with its type and ``values``; the data of
+    others are a hole."""
+    header, data, end = {}, [], 0
     for name, given in tensors.items():
-        described = given if isinstance(given, dict) else {"dtype": "BF16", "shape": list(given)}
-        size = 2 * math.prod(described["shape"])
+        described: dict[str, Any] = dict(given) if isinstance(given, dict) else {"dtype": "BF16", "shape": list(given)}
+        values = described.pop("values", None)
+        size = WIDTHS.get(described["dtype"], 2) * math.prod(described["shape"])
+        if values is not None:
+            data.append((end, array(INTEGERS[described["dtype"]], values).tobytes()))
         header[name] = {**described, "data_offsets": [end, end + size]}
         end += size
     encoded = json.dumps(header).encode()
     with file.open("wb") as out:
         out.write(len(encoded).to_bytes(8, "little") + encoded)
         out.truncate(8 + len(encoded) + end)
+        for begin, content in data:
+            out.seek(8 + len(encoded) + begin)
+            out.write(content)

@@ -20,6 +20,8 @@ LAYERS: dict[str, set[str]] = {
     "report": {"report", "checker", "deployment", "engines"},
     "repair": {"repair", "report", "checker", "deployment", "engines", "shim"},
     "shim": {"shim"},
+    "launch": {"launch", "deployment", "engines"},
+    "gate": {"gate", "report", "checker", "deployment"},
 }
 RELEASE = re.compile(r"\b0\.\d{1,2}(\.\d+)?\b")
 SOURCES = sorted((ROOT / "rules").rglob("*.py"))

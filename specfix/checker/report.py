@@ -36,13 +36,42 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
+class Upgrade:
+    """What another release changes for one deployment: the findings that come and go."""
+
+    before: Report
+    after: Report
+    new: tuple[Reported, ...]
+    gone: tuple[Reported, ...]
+
+    @property
+    def title(self) -> str:
+        return f"{self.before.engine} -> {self.after.engine}"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One of several checks: what it was of, and its report, or why there is none."""
+
+    name: str
+    report: Report | None = None
+    problem: str = ""
+
+    @property
+    def verdict(self) -> str:
+        return self.report.verdict if self.report else "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """The outcome of one check. ``findings`` are sorted: worst first, then by code and place."""
+    """The outcome of one check. ``findings`` are sorted: worst first, then by code and place. ``left_out``: those that
+    are let pass, each with the reason."""
 
     deployment: Deployment
     engine: Engine
     findings: tuple[Reported, ...]
     skipped: tuple[Skipped, ...]
+    left_out: tuple[tuple[Reported, str], ...] = ()
 
     @property
     def verdict(self) -> Verdict:

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from specfix import __version__
-from specfix.cli import check, engine, explain, fix, hardware, rules
+from specfix.cli import check, engine, explain, fix, gate, hardware, rules
 from specfix.cli.outcome import Outcome
 from specfix.errors import CannotCheck
 
@@ -26,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (check.check, fix.fix, explain.explain, rules.rules, engine.engine, hardware.hardware):
+for command in (check.check, fix.fix, gate.gate, explain.explain, rules.rules, engine.engine, hardware.hardware):
     app.command()(command)
 
 
@@ -53,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.stdout is None:  # closed by whoever started this: nothing could be said
         return complain("standard output is closed")
     try:
-        outcome = app(arguments, prog_name="specfix", standalone_mode=False)
+        given, command = split(sys.argv[1:] if arguments is None else arguments)
+        outcome = app(given, prog_name="specfix", standalone_mode=False, obj=command)
         if not isinstance(outcome, Outcome):
             return outcome or 0  # help or version, printed by Typer
         write(outcome.text, sys.stdout)
@@ -75,6 +76,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         traceback.print_exc()
         return complain(f"{type(bug).__name__} above is a bug of specfix or of a plugin: please report it")
+
+
+def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The arguments, and the launch command that follows them after ``--``. A lone word there is a name that begins
+    with a dash, and stays where it is."""
+    given = list(arguments)
+    if given[:1] == ["check"] and "--" in given:
+        at = given.index("--")
+        if len(given) - at > 2 and not given[at + 1].startswith("-"):
+            return given[:at], given[at + 1 :]
+    return given, []
 
 
 def drop_output() -> None:

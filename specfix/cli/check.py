@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import typer
 
 from specfix.cli import options
-from specfix.cli.options import FailOn, Format, flags, json_object, variables
+from specfix.cli.conclusion import Gate
+from specfix.cli.options import Format, flags, json_object, variables
 from specfix.cli.outcome import Outcome
+from specfix.errors import CannotCheck
+
+if TYPE_CHECKING:
+    from specfix.checker.report import Checked
 
 
 def check(
-    target: options.Target,
+    context: typer.Context,
+    target: options.Target = None,
     draft: options.Draft = None,
     *,
+    launch: options.Launch = None,
     method: options.Method = None,
     num_speculative_tokens: options.NumSpeculativeTokens = None,
     max_model_len: options.MaxModelLen = None,
@@ -28,47 +38,76 @@ def check(
     flag: options.Flag = None,
     speculative_config: options.SpeculativeConfig = None,
     env: options.Env = None,
-    engine: options.Engine = None,
+    engine: options.Engines = None,
     engine_python: options.EnginePython = None,
     hardware: options.Hardware = None,
     form: options.Form = Format.text,
     select: options.Select = None,
     ignore: options.Ignore = None,
-    fail_on: options.FailsOn = FailOn.error,
-    strict: options.Strict = False,
+    baseline: options.Baseline = None,
+    write_baseline: options.WriteBaseline = None,
+    fail_on: options.FailsOnOrSettings = None,
+    strict: options.StrictOrSettings = None,
 ) -> Outcome:
     """Check a pair: will it start, stay correct, and accept tokens?
 
     Exit status: 0 nothing at or above --fail-on, 1 findings, 2 it could not check.
     """
-    from specfix import check as check_pair
-    from specfix.report import render
-    from specfix.report.terminal import Terminal
+    from specfix.gate.settings import find_settings
 
-    report = check_pair(
-        target,
-        draft,
-        method=method,
-        num_speculative_tokens=num_speculative_tokens,
-        max_model_len=max_model_len,
-        max_num_seqs=max_num_seqs,
-        tensor_parallel_size=tensor_parallel_size,
-        pipeline_parallel_size=pipeline_parallel_size,
-        dtype=dtype,
-        block_size=block_size,
-        attention_backend=attention_backend,
-        kv_cache_dtype=kv_cache_dtype,
-        enforce_eager=enforce_eager,
-        greedy=greedy,
-        flags=flags(flag or ()),
-        speculative_config=json_object("--speculative-config", speculative_config),
-        env=variables(env or ()),
-        engine=engine,
-        engine_python=engine_python,
-        hardware=hardware,
-        select=select or (),
-        ignore=ignore or (),
-    )
-    failed = fail_on is not FailOn.never and report.reaches(fail_on.value)
-    undecided = strict and bool(report.skipped)
-    return Outcome(render(report, form.value, Terminal.of(sys.stdout)), int(failed or undecided))
+    settings = find_settings()
+    given: dict[str, Any] = {
+        "method": method,
+        "num_speculative_tokens": num_speculative_tokens,
+        "max_model_len": max_model_len,
+        "max_num_seqs": max_num_seqs,
+        "tensor_parallel_size": tensor_parallel_size,
+        "pipeline_parallel_size": pipeline_parallel_size,
+        "dtype": dtype,
+        "block_size": block_size,
+        "attention_backend": attention_backend,
+        "kv_cache_dtype": kv_cache_dtype,
+        "enforce_eager": enforce_eager,
+        "flags": flags(flag or ()),
+        "speculative_config": json_object("--speculative-config", speculative_config),
+        "env": variables(env or ()),
+    }
+    where: dict[str, Any] = {
+        "engine_python": engine_python,
+        "hardware": hardware or settings.hardware,
+        "greedy": greedy,
+        "select": select or settings.select,
+        "ignore": ignore or (),
+    }
+    launches = (launch or (), context.obj or ())
+    if any(launches):
+        refuse_options(given)
+    releases: list[str | None] = [*engine] if engine else [None if engine_python else settings.engine]
+    by_release = []
+    for release in releases:
+        if any(launches):
+            from specfix.cli.launches import check_launches
+
+            checks = check_launches(*launches, target=target, draft=draft, engine=release, **where)
+        else:
+            checks = [check_pair(target, draft, {**given, **where, "engine": release})]
+        by_release.append(checks)
+    gate = Gate.of(settings, fail_on, strict, baseline)
+    return gate.outcome(by_release, form.value, write_baseline)
+
+
+def check_pair(target: str | None, draft: str | None, options: Mapping[str, Any]) -> Checked:
+    import specfix
+    from specfix.checker.report import Checked
+
+    if target is None:
+        raise CannotCheck("give a TARGET and its DRAFT, or a launch: --launch FILE, or -- vllm serve …")
+    return Checked("", specfix.check(target, draft, **options))
+
+
+def refuse_options(given: Mapping[str, Any]) -> None:
+    """Raise CannotCheck for an option that the launch itself states, or leaves to the engine."""
+    for name, value in given.items():
+        if value not in (None, False, {}) and not (name.endswith("parallel_size") and value == 1):
+            option = {"flags": "flag"}.get(name, name).replace("_", "-")
+            raise CannotCheck(f"--{option} and a launch are given: the launch says how it serves")

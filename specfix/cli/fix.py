@@ -17,7 +17,7 @@ REPAIR = "What is written"
 
 
 def fix(
-    target: options.Target,
+    target: options.Target = None,
     draft: options.Draft = None,
     *,
     out: Annotated[
@@ -76,6 +76,8 @@ def fix(
     from specfix.repairing import holds, prepare, write
     from specfix.report.terminal import Terminal
 
+    if target is None:
+        raise CannotCheck("fix needs a TARGET and its DRAFT")
     if out is None and not diff:
         raise CannotCheck("fix needs --out DIR, the folder to write, or --diff")
     fixed = prepare(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from enum import Enum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -33,7 +34,7 @@ WHERE = "Where it will be served"
 REPORT = "What is reported"
 
 Target = Annotated[
-    str,
+    str | None,
     typer.Argument(metavar="TARGET", help="Folder, config.json, or org/name or org/name@revision on the Hub."),
 ]
 Draft = Annotated[
@@ -45,6 +46,15 @@ Method = Annotated[
     typer.Option(
         metavar="NAME",
         help="Speculative method; else what the draft's files say.",
+        rich_help_panel=SERVING,
+    ),
+]
+Launch = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FILE",
+        help="The launch as it stands in a serve YAML, compose file, Kubernetes manifest or shell script, or a folder "
+        "of them (repeatable). A command line follows after --.",
         rich_help_panel=SERVING,
     ),
 ]
@@ -114,6 +124,16 @@ Engine = Annotated[
         rich_help_panel=WHERE,
     ),
 ]
+Engines = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--engine",
+        metavar="vllm==X | IMAGE | PATH",
+        help="Release, image with a release's tag, or source tree, wheel or environment. Else what is installed, else "
+        "the newest. Given again: what that one would change.",
+        rich_help_panel=WHERE,
+    ),
+]
 EnginePython = Annotated[
     str | None,
     typer.Option(
@@ -136,6 +156,24 @@ Select = Annotated[
     typer.Option(metavar="CODES", help="Only these: POS001,HWR (codes or prefixes).", rich_help_panel=REPORT),
 ]
 Ignore = Annotated[list[str] | None, typer.Option(metavar="CODES", help="Not these.", rich_help_panel=REPORT)]
+Baseline = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Findings in this file are let pass.", rich_help_panel=REPORT),
+]
+WriteBaseline = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write what is found to this file, for --baseline.", rich_help_panel=REPORT),
+]
+FailsOnOrSettings = Annotated[
+    FailOn | None,
+    typer.Option(
+        "--fail-on", help="Least severity that makes the exit status 1 (default: error).", rich_help_panel=REPORT
+    ),
+]
+StrictOrSettings = Annotated[
+    bool | None,
+    typer.Option("--strict/--no-strict", help="Exit status 1 also where a rule was skipped.", rich_help_panel=REPORT),
+]
 FailsOn = Annotated[FailOn, typer.Option(help="Least severity that makes the exit status 1.", rich_help_panel=REPORT)]
 Strict = Annotated[
     bool,

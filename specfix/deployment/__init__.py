@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from specfix.deployment.hardware import Hardware
 from specfix.deployment.location import Location
 from specfix.deployment.model import Draft, Model, Target
-from specfix.deployment.serving import Serving
+from specfix.deployment.serving import Misfit, Serving
 from specfix.deployment.shim import Shim
 from specfix.errors import MissingFact, NotApplicable
 
-__all__ = ["Deployment", "Draft", "Hardware", "Location", "Model", "Serving", "Shim", "Target"]
+__all__ = ["Deployment", "Draft", "Hardware", "Location", "Misfit", "Model", "Serving", "Shim", "Target"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,9 @@ class Deployment:
     For MTP without a draft argument the draft is a view on the target's own files. ``hardware`` is None where
     it is not known. ``assumptions`` are the facts that the user did not give, in words, for the report's
     first line. ``shim`` holds the repairs that the server will load by itself; MissingFact where that cannot be
-    seen from here.
+    seen from here. ``method_given``: the user named the method. ``config_given``: the speculative config is the user's
+    own and will be served as it stands, so that a key which is not in it is not set. ``sources`` are the texts of other
+    files that places lie in: the launch's.
     """
 
     target: Target
@@ -32,6 +34,9 @@ class Deployment:
     hardware: Hardware | None
     assumptions: tuple[str, ...] = ()
     shim: Shim | MissingFact | None = None
+    method_given: bool = True
+    config_given: bool = False
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def patches(self) -> Mapping[str, Any]:
@@ -43,7 +48,7 @@ class Deployment:
         return {
             "target": self.target,
             "draft": self.draft or NotApplicable("no draft model"),
-            "serving": self.serving,
+            "serving": self.serving.guarded(),
             "hardware": self.hardware or MissingFact("the hardware that will serve"),
             "shim": self.shim or NotApplicable("no shim on PYTHONPATH"),
         }

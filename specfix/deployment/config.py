@@ -19,13 +19,15 @@ class Config:
     ``values`` is the object itself, unchanged; ``file`` is a path, or ``org/name:config.json`` on the Hub;
     ``text`` is the file's text, kept for line numbers and for what the report shows around an offending line.
     ``absent`` answers for a key that the config leaves out: (class, value) of the engine's config class, None where it
-    has no such key either; it raises MissingFact where the class has a value that is not known.
+    has no such key either; it raises MissingFact where the class has a value that is not known. ``overridden``: JSON
+    pointers of values that are --hf-overrides', not the file's.
     """
 
     values: Mapping[str, Any]
     file: str
     text: str = field(repr=False, default="")
     absent: Callable[[str], tuple[str, Any] | None] | None = field(repr=False, compare=False, default=None)
+    overridden: frozenset[str] = frozenset()
 
     def levels(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """(JSON pointer, object) of the language model's config and of what encloses it, innermost first.
@@ -87,6 +89,8 @@ class Config:
         """Location of a JSON pointer; its line is looked up now, and is None where the key is absent."""
         from specfix.deployment.json_text import line_of
 
+        if any(f"{pointer}/".startswith(f"{place}/") for place in self.overridden):
+            return Location("command line", "--hf-overrides")
         return Location(self.file, pointer, line_of(self.text, pointer))
 
 

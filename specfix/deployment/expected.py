@@ -50,6 +50,10 @@ NUMBER: tuple[Test, str] = (is_number, "a number")
 POSITIVE_NUMBER: tuple[Test, str] = (lambda value: is_number(value) and value > 0, "a positive number")
 FACTOR: tuple[Test, str] = (lambda value: is_number(value) and 0 < value <= LIMIT, "a positive number up to 2^40")
 POSITIVE: tuple[Test, str] = (lambda value: is_count(value) and value > 0, "a positive whole number up to 2^40")
+POSITIVE_OR_AUTO: tuple[Test, str] = (
+    lambda value: value == "auto" or (is_count(value) and value > 0),
+    "a positive whole number up to 2^40, or auto",
+)
 COUNT: tuple[Test, str] = (is_count, "a whole number from 0 to 2^40")
 COUNTS: tuple[Test, str] = (  # Ernie's vision models have two kinds of experts
     lambda value: is_count(value) or list_of(is_count)(value),
@@ -90,6 +94,7 @@ KEYS: dict[str, tuple[Test, str]] = {
             "vocab_size",
             "draft_vocab_size",
             "num_attention_heads",
+            "num_key_value_heads",
             "head_dim",
         ),
         POSITIVE,
@@ -108,13 +113,35 @@ KEYS: dict[str, tuple[Test, str]] = {
         ),
         COUNT,
     ),
+    "sliding_window": COUNT,
+    "intermediate_size": COUNTS,  # Gemma 3n has one for each layer
     **dict.fromkeys(("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts"), COUNTS),
     **dict.fromkeys(
         ("bias", "block_configs", "dspark_block_size", "markov_rank", "medusa_num_heads", "method", "model"), ANYTHING
     ),
+    **dict.fromkeys(("block_size", "n_predict"), ANYTHING),
+    **dict.fromkeys(("kv_lora_rank",), COUNT),
+    **dict.fromkeys(
+        (
+            "mamba_d_head",
+            "mamba_headdim",
+            "mamba_n_heads",
+            "n_mamba_heads",
+            "mamba_n_groups",
+            "mamba_ngroups",
+            "mamba_d_state",
+            "mamba_d_conv",
+            "mamba_d_ssm",
+            "mamba_expand",
+            "mamba_chunk_size",
+            "attention_head_dim",
+        ),
+        POSITIVE_OR_AUTO,
+    ),
+    "mamba_ssm_cache_dtype": ANYTHING,
     **dict.fromkeys(AUX_IDS, IDS),
     **dict.fromkeys(("eos_token_id", "bos_token_id", "pad_token_id"), ID_OR_IDS),
-    "tie_word_embeddings": BOOLEAN,
+    **dict.fromkeys(("tie_word_embeddings", "use_sliding_window"), BOOLEAN),
     **dict.fromkeys(("rope_theta", "rotary_emb_base"), THETA),
     **dict.fromkeys(("rope_local_base_freq", "swa_rope_theta"), POSITIVE_NUMBER),
     **dict.fromkeys(("partial_rotary_factor", "rotary_pct", "rotary_emb_fraction"), NUMBER),
@@ -129,6 +156,7 @@ KEYS: dict[str, tuple[Test, str]] = {
             "dflash_config",
             "mtp_config",
             "quantization_config",
+            "compression_config",
             "auto_map",
         ),
         OBJECT,

@@ -26,7 +26,8 @@ TOKENIZER_FILES = (
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """What was found of one model. ``folder`` is the user's own; ``note`` is an assumption to be told."""
+    """What was found of one model. ``folder`` is the user's own; ``note`` is an assumption to be told; ``modelopt`` is
+    ModelOpt's own file beside config.json."""
 
     config: Config
     folder: Path | None = None
@@ -34,12 +35,14 @@ class Files:
     generation_config: Config | None = None
     tokenizer_files: tuple[str, ...] = ()
     note: str | None = None
+    modelopt: Config | None = None
 
 
 def read_folder(folder: Path, label: str | None = None) -> Files:
     """The files of a model in a folder; ``label`` is what messages call it, where that is not its path."""
     prefix = f"{label}:" if label else f"{folder}/"
     config, generation = folder / "config.json", folder / "generation_config.json"
+    modelopt = folder / "hf_quant_config.json"
     if config.is_symlink() and not config.exists():
         raise CannotCheck(f"{prefix}config.json is a link that leads nowhere")
     if not config.exists():
@@ -50,6 +53,7 @@ def read_folder(folder: Path, label: str | None = None) -> Files:
         read_tensors(folder, prefix),
         read_config(generation, f"{prefix}generation_config.json") if generation.exists() else None,
         tuple(str(folder / name) for name in TOKENIZER_FILES if (folder / name).is_file()),
+        modelopt=read_config(modelopt, f"{prefix}hf_quant_config.json") if modelopt.exists() else None,
     )
 
 

@@ -98,23 +98,25 @@ def header_length(start: bytes, size: int, name: str) -> int:
 
 
 def parse_header(header: bytes, data_size: int, name: str, file: str) -> dict[str, Tensor]:
-    """Tensors of a header, whose data must lie within ``data_size`` bytes."""
+    """Tensors of a header, whose data must lie within the ``data_size`` bytes that follow it."""
     try:
         entries = parse_object(header.decode(), f"the header of {name}")
     except UnicodeDecodeError:
         raise CannotCheck(f"the header of {name} is not UTF-8 text") from None
     entries.pop("__metadata__", None)
-    return {key: tensor(key, entry, data_size, name, file) for key, entry in entries.items()}
+    start = 8 + len(header)
+    return {key: tensor(key, entry, data_size, name, file, start) for key, entry in entries.items()}
 
 
-def tensor(key: str, entry: Any, data_size: int, name: str, file: str) -> Tensor:
-    """One entry of a header. Raises CannotCheck where it is no tensor, or its data is not in the file."""
+def tensor(key: str, entry: Any, data_size: int, name: str, file: str, start: int = 0) -> Tensor:
+    """One entry of a header; the data of the file begin at ``start``. Raises CannotCheck where it is no tensor, or its
+    data is not in the file."""
     match entry:
         case {"dtype": str(dtype), "shape": list(shape), "data_offsets": [int(begin), int(end)]} if all(
             type(size) is int and size >= 0 for size in shape
         ):
             if 0 <= begin <= end <= data_size:
-                return Tensor(dtype, tuple(shape), file)
+                return Tensor(dtype, tuple(shape), file, start + begin, start + end)
             raise CannotCheck(
                 f"{name} ends before the data of tensor {show(key)}: it is damaged, or not wholly downloaded"
             )

@@ -28,7 +28,7 @@ FIRST_BYTES = 100_000  # of a weight file: most headers end within them
 
 # bytes that a file may have to be fetched
 LIMITS = {
-    "generation_config.json": CONFIG_LIMIT,
+    **dict.fromkeys(("generation_config.json", "hf_quant_config.json"), CONFIG_LIMIT),
     INDEX: INDEX_LIMIT,
     **dict.fromkeys(("tokenizer.json", "tokenizer_config.json"), TOKENIZER_LIMIT),
 }

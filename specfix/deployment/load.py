@@ -60,7 +60,8 @@ def load_deployment(
             assumptions.append("the hardware is this machine")
         hardware = find_hardware(hardware)
     shim = find_shim(given.env)
-    return Deployment(served, drafting, replace(given, method=method), hardware, (*notes, *assumptions), shim)
+    serving, said = replace(given, method=method), (*notes, *assumptions)
+    return Deployment(served, drafting, serving, hardware, said, shim, method_given=given.method is not None)
 
 
 @overload
@@ -83,6 +84,7 @@ def make_target(reference: str, files: Files) -> Target:
         files.tensors,
         files.generation_config,
         files.tokenizer_files,
+        modelopt=files.modelopt,
     )
 
 
@@ -100,6 +102,7 @@ def make_draft(reference: str, files: Files) -> Draft:
         files.tokenizer_files,
         kind,
         files.config.is_speculators,
+        modelopt=files.modelopt,
     )
 
 
@@ -216,6 +219,7 @@ def settle_without_draft(given: str | None, target: Target) -> tuple[str, Draft 
             target.generation_config,
             target.tokenizer_files,
             given if given in BUILT_IN else "mtp",
+            modelopt=target.modelopt,
         )
         return given or "mtp", own, [] if given else ["method mtp: the target has MTP layers"]
     return given, None, []  # what has no draft, and what the engine may not know at all

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,13 +34,21 @@ AUX_PLACES = (
 )
 
 
+# types of whole numbers in a safetensors header to those of Python's arrays, and how many bytes are read of one
+INTEGERS = {"I64": "q", "I32": "i", "BOOL": "b", "U8": "B"}
+VALUES_LIMIT = 4_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor as a safetensors header declares it. ``dtype`` is the header's name for it (BF16)."""
+    """A tensor as a safetensors header declares it. ``dtype`` is the header's name for it (BF16); ``begin`` and ``end``
+    are where its data lie in the file."""
 
     dtype: str
     shape: tuple[int, ...]
     file: str
+    begin: int = field(default=0, compare=False)
+    end: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -47,7 +57,7 @@ class Model:
 
     ``reference`` is what the user wrote; ``folder`` is None where only a config.json or a Hub snapshot was
     given; ``tensors`` is None where no safetensors header is to be had; ``tokenizer_files`` are the paths of
-    those that are at hand.
+    those that are at hand; ``modelopt`` is ModelOpt's hf_quant_config.json.
     """
 
     reference: str
@@ -56,6 +66,7 @@ class Model:
     tensors: Mapping[str, Tensor] | None = None
     generation_config: Config | None = None
     tokenizer_files: tuple[str, ...] = ()
+    modelopt: Config | None = field(default=None, kw_only=True)
 
     @property
     def served(self) -> str:
@@ -113,6 +124,26 @@ class Model:
                 return self.tensors[name]
         raise MissingFact(f"a tensor {names[0]} in the safetensors header of {self.reference}")
 
+    def integers(self, tensor: Tensor) -> array[int]:
+        """The numbers of a small tensor of whole numbers or truth values: the only data of weights that are ever read.
+
+        Raises MissingFact where they are not at hand.
+        """
+        kind = INTEGERS.get(tensor.dtype)
+        what = f"the numbers of a tensor of {self.reference}"
+        if self.folder is None or kind is None or not 0 < tensor.end - tensor.begin <= VALUES_LIMIT:
+            raise MissingFact(what)
+        values = array(kind)
+        try:
+            with (self.folder / tensor.file).open("rb") as file:
+                file.seek(tensor.begin)
+                values.frombytes(file.read(tensor.end - tensor.begin))
+        except (OSError, ValueError):
+            raise MissingFact(what) from None
+        if sys.byteorder == "big":
+            values.byteswap()
+        return values
+
     def tokenizer(self, name: str) -> Mapping[str, Any]:
         """A tokenizer file such as ``tokenizer.json``. Raises MissingFact where it is not to be had."""
         path = next((Path(file) for file in self.tokenizer_files if Path(file).name == name), None)
@@ -152,6 +183,11 @@ class Draft(Model):
 
     kind: str = "draft_model"
     speculators: bool = False
+
+    def is_part_of(self, target: Model) -> bool:
+        """Whether the draft is in the target's own checkpoint. Their configs may differ all the same: flags that
+        override the target's do not reach it in every release."""
+        return self.config.file == target.config.file
 
     def aux_places(self) -> dict[str, AuxIds]:
         """Every known place that holds ids, by dotted key, in the order in which they count; no empty list."""

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, TypeVar
 
 from specfix.deployment.location import Location
+from specfix.errors import MissingFact
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """An argument that the release refuses, or drops without a word (``ignored``): why, and the nearest right name."""
+
+    message: str
+    location: Location
+    nearest: str | None = None
+    ignored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +31,10 @@ class Serving:
     will see. ``flags`` holds the engine's other flags that are given, by name with underscores
     (``enable_prefix_caching``: False), and ``speculative`` the other keys of the speculative config, but for the
     draft's place.
+
+    Where the options were read from a launch command, ``places`` says where each stands; ``unknown`` holds those whose
+    value is known only where it runs, with what is written there (``$MAX_LEN``); ``misfits`` what the release does not
+    take of it. A key of the speculative config has the name ``speculative.KEY`` there.
     """
 
     method: str | None = None
@@ -35,6 +52,9 @@ class Serving:
     env: Mapping[str, str] = field(default_factory=dict)
     flags: Mapping[str, Any] = field(default_factory=dict)
     speculative: Mapping[str, Any] = field(default_factory=dict)
+    places: Mapping[str, Location] = field(default_factory=dict)
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    misfits: tuple[Misfit, ...] = ()
 
     def flag(self, name: str) -> Any:
         """What is given for a flag, by its name with underscores; None where it is not given."""
@@ -43,6 +63,8 @@ class Serving:
     def at(self, option: str) -> Location:
         """Location of a flag (``max_model_len``), of a key of the speculative config (``speculative.method``), or of a
         variable (``CUDA_VISIBLE_DEVICES``)."""
+        if option in self.places:
+            return self.places[option]
         if option.isupper():
             return Location("environment", option)
         block, _, key = option.rpartition(".")
@@ -50,6 +72,59 @@ class Serving:
             return Location("command line", f"--speculative-config.{key}")
         return Location("command line", "--" + option.replace("_", "-"))
 
+    def guarded(self) -> Serving:
+        """The same, but that asking for what is unknown raises MissingFact."""
+        if not self.unknown:
+            return self
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        flags = {name: text for name, text in self.unknown.items() if name not in COMMON and "." not in name}
+        keys = {name.partition(".")[2]: text for name, text in self.unknown.items() if "." in name}
+        values["flags"] = _Guarded(self.flags, flags)
+        values["env"] = _Guarded(self.env, flags)
+        values["speculative"] = _Guarded(self.speculative, keys)
+        return _GuardedServing(**values)
+
 
 # options with a field of their own
-COMMON = frozenset(one.name for one in fields(Serving)) - {"env", "flags", "speculative"}
+COMMON = frozenset(one.name for one in fields(Serving)) - {
+    *("env", "flags", "speculative"),
+    *("places", "unknown", "misfits"),
+}
+
+
+class _GuardedServing(Serving):
+    __slots__ = ()
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in COMMON:
+            unknown = object.__getattribute__(self, "unknown")
+            if name in unknown:
+                raise not_known(name, unknown[name])
+        return object.__getattribute__(self, name)
+
+
+class _Guarded(Mapping[str, V]):
+    """A mapping of which some keys have values that are not known."""
+
+    def __init__(self, values: Mapping[str, V], unknown: Mapping[str, str]) -> None:
+        self._values, self._unknown = values, unknown
+
+    def __getitem__(self, name: str) -> V:
+        if name in self._unknown:
+            raise not_known(name, self._unknown[name])
+        return self._values[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values or name in self._unknown
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+def not_known(name: str, text: str) -> MissingFact:
+    """What to raise for an option whose value is ``text``."""
+    option = name if name.isupper() else "--" + name.replace("_", "-")
+    return MissingFact(f"the value of {option}: {text} is known only where it runs")

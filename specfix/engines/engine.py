@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from specfix.engines.facts.decisions import RunnerFacts
     from specfix.engines.facts.drafting import EagleFacts, LayerFacts, LengthFacts, MethodFacts, RopeFacts, TraitFacts
     from specfix.engines.facts.hardware import BlockFacts, CpuFacts, TritonFacts
+    from specfix.engines.facts.numbers import NumberFacts, ParallelFacts
+    from specfix.engines.facts.quantisation import QuantisationFacts
     from specfix.engines.facts.serving import RequirementFacts, ServeFacts, VariableFacts
     from specfix.engines.facts.speculative import MtpFacts, SpeculativeFacts, SpeculatorsFacts
 
@@ -36,6 +38,9 @@ SECTIONS: Final[Mapping[str, tuple[str, str]]] = {
     "speculative": ("speculative", "SpeculativeFacts"),
     "mtp": ("speculative", "MtpFacts"),
     "speculators": ("speculative", "SpeculatorsFacts"),
+    "quantisation": ("quantisation", "QuantisationFacts"),
+    "numbers": ("numbers", "NumberFacts"),
+    "parallel": ("numbers", "ParallelFacts"),
     "serve": ("serving", "ServeFacts"),
     "variables": ("serving", "VariableFacts"),
     "requirements": ("serving", "RequirementFacts"),
@@ -71,6 +76,9 @@ class Engine:
     speculative: SpeculativeFacts
     mtp: MtpFacts
     speculators: SpeculatorsFacts
+    quantisation: QuantisationFacts
+    numbers: NumberFacts
+    parallel: ParallelFacts
     serve: ServeFacts
     variables: VariableFacts
     requirements: RequirementFacts

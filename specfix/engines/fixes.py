@@ -109,6 +109,11 @@ def _one_unit(engine: Engine) -> bool | None:
     return None if None in units else units[0] == units[1]
 
 
+def _none_narrow(engine: Engine) -> bool | None:
+    narrow = engine.blocks.recurrent.narrow
+    return None if narrow is None else not narrow
+
+
 def _shared_sorted(engine: Engine) -> bool | None:
     orders = (engine.layers.iteration.get(file) for file in SHARED_PROPOSERS)
     order = next(filter(None, orders), None)
@@ -127,6 +132,39 @@ def _needs_driver(engine: Engine) -> bool | None:
     if forgives is None or (facts.sampler_min_rows is None and facts.sampler_checks_platform is None):
         return None
     return not forgives or facts.sampler_min_rows is None
+
+
+def _drafts(architecture: str) -> Question:
+    def needed(engine: Engine) -> bool | None:
+        return None if "methods.drafts" in engine.unknown else architecture in engine.methods.drafts
+
+    return needed
+
+
+def _own_quantisation(engine: Engine) -> bool | None:
+    drafts = engine.quantisation.drafts
+    return None if drafts is None else drafts.get(EAGLE3_DRAFT) == "draft"
+
+
+def _told_cache(engine: Engine) -> bool | None:
+    told = engine.quantisation.kv_cache_dtype
+    return None if told is None else EAGLE3_DRAFT in told
+
+
+def _heeds_moe_backend(engine: Engine) -> bool | None:
+    heeding = engine.quantisation.draft_moe_backend
+    return None if heeding is None else "V2" in heeding
+
+
+def _v2_and_moe_backend(engine: Engine) -> bool | None:
+    """Whether there is a moe_backend to heed."""
+    taken = engine.quantisation.unquantised_moe
+    return None if taken is None else bool(taken) and has_v2_runner(engine)
+
+
+def _hands_scales_on(engine: Engine) -> bool | None:
+    handing = engine.quantisation.assistant_scales
+    return None if handing is None else "V2" in handing
 
 
 FIXES: Final[tuple[Fix, ...]] = (
@@ -242,6 +280,43 @@ FIXES: Final[tuple[Fix, ...]] = (
         needed=lambda engine: None if "layers.iteration" in engine.unknown else bool(_own_orders(engine)),
     ),
     Fix(
+        "draft-own-quantisation",
+        "an EAGLE3 draft is built with its own quantisation, not with its target's",
+        ("quantisation.drafts", f"quantisation.drafts.{EAGLE3_DRAFT}"),
+        _own_quantisation,
+        "vllm-project/vllm#25883",
+    ),
+    Fix(
+        "draft-cache-dtype",
+        "an EAGLE3 draft is told the dtype of the KV cache",
+        ("quantisation.kv_cache_dtype",),
+        _told_cache,
+        "vllm-project/vllm#24505",
+    ),
+    Fix(
+        "no-algorithm-is-none",
+        "a quantization_config that names no method counts as none",
+        ("quantisation.empty_method_is_none",),
+        lambda engine: engine.quantisation.empty_method_is_none,
+        "vllm-project/vllm#24410",
+    ),
+    Fix(
+        "draft-moe-backend-v2",
+        "the V2 runner heeds the speculative config's moe_backend",
+        ("quantisation.draft_moe_backend",),
+        _heeds_moe_backend,
+        "vllm-project/vllm#54788",
+        needed=_v2_and_moe_backend,
+    ),
+    Fix(
+        "assistant-kv-scales-v2",
+        "in the V2 runner a Gemma 4 assistant reads its target's cache with the target's scales",
+        ("quantisation.assistant_scales",),
+        _hands_scales_on,
+        "vllm-project/vllm#48666",
+        needed=_drafts("Gemma4MTPModel"),
+    ),
+    Fix(
         "cpu-speculation",
         "drafts are served on a CPU at all",
         ("cpu.refuses",),
@@ -284,5 +359,48 @@ FIXES: Final[tuple[Fix, ...]] = (
         ("triton.empty_devices_forgives", "triton.sampler_min_rows", "triton.sampler_checks_platform"),
         _needs_driver,
         needed=speculates_on_cpu,
+    ),
+    Fix(
+        "recurrent-speculation",
+        "targets with recurrent layers are served with drafts, whatever their family",
+        ("blocks.recurrent",),
+        lambda engine: _negated(engine.blocks.recurrent.refuses),
+        "vllm-project/vllm#25752",
+    ),
+    Fix(
+        "recurrent-width",
+        "pages of recurrent states are planned with room for drafts, by every class",
+        ("blocks.recurrent",),
+        _none_narrow,
+        "vllm-project/vllm#47635",
+        needed=lambda engine: _negated(engine.blocks.recurrent.refuses),
+    ),
+    Fix(
+        "recurrent-without-drafts",
+        "a step without drafts goes on from the recurrent state of the last accepted token",
+        ("blocks.recurrent",),
+        lambda engine: _negated(engine.blocks.recurrent.stale_without_drafts),
+        "vllm-project/vllm#39273",
+    ),
+    Fix(
+        "draft-own-backend",
+        "the attention backend of a draft is chosen for itself",
+        ("backends.draft",),
+        lambda engine: engine.backends.draft.own.get("V1"),
+        "vllm-project/vllm#39126",
+    ),
+    Fix(
+        "connector-waits-for-draft",
+        "a KV connector saves what the draft writes",
+        ("backends.draft",),
+        lambda engine: engine.backends.draft.connector_waits,
+        "vllm-project/vllm#34529",
+    ),
+    Fix(
+        "grammar-at-reasoning-end",
+        "a grammar holds from the end of the reasoning on, also among drafted tokens",
+        ("speculative.requests",),
+        lambda engine: engine.speculative.requests.grammar_from_reasoning_end,
+        "vllm-project/vllm#44993",
     ),
 )

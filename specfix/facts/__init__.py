@@ -9,30 +9,61 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from specfix.facts.architecture import draft_classes
 from specfix.facts.aux import aux_plan
-from specfix.facts.blocks import backend, block_size
+from specfix.facts.blocks import backend, block_size, fixed_kernels
+from specfix.facts.budget import batches, draft_tokens
+from specfix.facts.graphs import captured
 from specfix.facts.layers import layer_kinds
 from specfix.facts.lengths import draft_length, draft_rows, served_length
-from specfix.facts.method import method
+from specfix.facts.memory import memory
+from specfix.facts.method import method, settled_method
+from specfix.facts.parallel import async_scheduling
 from specfix.facts.positions import shortfalls
+from specfix.facts.quantisation import mtp_scheme, mtp_tensors, quant_origin
+from specfix.facts.recurrent import recurrent, recurrent_draft, recurrent_mode, state_pages
 from specfix.facts.runner import runner, runners
+from specfix.facts.served_dtype import served_dtype
+from specfix.facts.speculative_config import refusals
+from specfix.facts.tokens import vocabularies, vocabulary_sizes
 from specfix.facts.triton import has_triton, stand_ins
+from specfix.facts.weights import draft_head
 
 PROVIDERS: dict[str, Callable[..., Any]] = {
     provider.__name__: provider
     for provider in (
+        async_scheduling,
         aux_plan,
         backend,
+        batches,
         block_size,
+        captured,
+        draft_classes,
+        draft_head,
         draft_length,
         draft_rows,
+        draft_tokens,
+        fixed_kernels,
         has_triton,
         layer_kinds,
+        memory,
         method,
+        refusals,
+        mtp_scheme,
+        mtp_tensors,
+        quant_origin,
+        recurrent,
+        recurrent_draft,
+        recurrent_mode,
         runner,
         runners,
+        served_dtype,
         served_length,
+        settled_method,
         shortfalls,
         stand_ins,
+        vocabularies,
+        vocabulary_sizes,
+        state_pages,
     )
 }

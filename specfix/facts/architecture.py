@@ -1,12 +1,23 @@
-"""Which of the classes that a config names the engine takes."""
+"""Which of the classes that a config names the engine takes, and what it makes of a draft's."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
 
-from specfix.deployment import Target
+from specfix.deployment import Draft, Target
+from specfix.deployment.kinds import ARCHITECTURES
+from specfix.deployment.model import MTP_KEYS
 from specfix.engines import Engine
-from specfix.errors import known
+from specfix.engines.conditions import choose
+from specfix.engines.drafts import Refused, Unknown, converted, overridden
+from specfix.errors import MissingFact, known
+
+# methods whose drafts the config stage takes as they are: it overrides model_type alone
+UNCHANGED = frozenset({"medusa"})
+WRAPPER = "eagle"  # model_type of vLLM's own EAGLE format, whose ``model`` is the head's config
 
 
 def architecture_of(target: Target, engine: Engine) -> str:
@@ -18,3 +29,125 @@ def first_known(names: Sequence[str], engine: Engine) -> str | None:
     """The first of ``names`` that the release's registry holds, as its ``resolve_model_cls`` chooses; where it holds
     none, the first, which Transformers may have. None where nothing is named."""
     return next((name for name in names if name in engine.methods.architectures), names[0] if names else None)
+
+
+def language_class(target: Target, engine: Engine) -> str:
+    """The class of the decoder inside a target that takes it from its ``text_config``."""
+    text = target.config.values.get("text_config")
+    stated = text.get("architectures") if isinstance(text, Mapping) else None
+    if isinstance(stated, list) and stated:
+        return str(stated[0])
+    model_type = str(text.get("model_type", "")) if isinstance(text, Mapping) else ""
+    name = "".join(part.capitalize() for part in model_type.split("_")) + "ForCausalLM"
+    return known(
+        name if name in engine.methods.architectures else None,
+        f"architectures in the text_config of {target.config.file}",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DraftClasses:
+    """The draft's classes as the release looks them up: ``read``, those of its config once the overrides are through,
+    and ``built``, those of which the draft is made.
+
+    ``model_type`` and ``n_predict`` are the config's after the overrides; ``stated_type`` is that of before.
+    ``count_known``: whether ``n_predict`` is. ``refused`` says why the overrides already end the start, None where they
+    do not.
+    """
+
+    read: tuple[str, ...] = ()
+    built: tuple[str, ...] = ()
+    model_type: str | None = None
+    stated_type: str | None = None
+    n_predict: int | None = None
+    refused: str | None = None
+    count_known: bool = True
+
+    def lacking(self, engine: Engine) -> tuple[str, ...]:
+        """The names of the first look-up that finds none of them in the registry; empty where both find one."""
+        for names in (self.read, self.built):
+            if names and not any(name in engine.methods.architectures for name in names):
+                return names
+        return ()
+
+
+def draft_classes(target: Target, draft: Draft, method: str, engine: Engine) -> DraftClasses:
+    """What ``SpeculativeConfig.__post_init__`` makes of the draft's architectures: ``hf_config_override``, the names
+    that EAGLE drafts get, and the classes that it sets itself."""
+    values = draft.config.values
+    stated_type = draft.model_type if draft.speculators else values.get("model_type")
+    try:
+        given = converted(engine.speculators, values) if draft.speculators else unwrapped(draft, engine)
+        made = given if method in UNCHANGED else overridden(engine.mtp, given)
+    except Refused as refused:
+        return DraftClasses(stated_type=stated_type, refused=str(refused))
+    except Unknown as unknown:
+        raise MissingFact(f"what {engine} makes of {draft.config.file}: it hangs on {unknown}") from None
+    read = tuple(made.get("architectures") or ())
+    model_type = made.get("model_type")
+    built = read
+    renaming = (engine.methods.renamed or {}).get(method)
+    if renaming is not None and not draft.speculators and stated_type != WRAPPER:
+        built = tuple(map(renaming.of, read))
+    built = rewritten(built, model_type, target, method, engine)
+    count = made.get("n_predict")
+    return DraftClasses(
+        read, built, model_type, stated_type, count, count_known=count is not None or not unsure_count(draft)
+    )
+
+
+def unsure_count(draft: Draft) -> bool:
+    """Whether the config's class has a count of MTP layers that is not known."""
+    try:
+        return draft.config.find(*MTP_KEYS) is not None
+    except MissingFact:
+        return True
+
+
+def unwrapped(draft: Draft, engine: Engine) -> Mapping[str, Any]:
+    """The draft's config as the release's config class has it: vLLM's EAGLE format names its classes by the head's."""
+    values = draft.config.values
+    inner = values.get("model")
+    if values.get("model_type") != WRAPPER or not isinstance(inner, Mapping):
+        return with_mtp_defaults(draft)
+    renaming = (engine.methods.renamed or {}).get(str(values.get("method", WRAPPER)))
+    if renaming is None:
+        raise Unknown("the method of its EAGLE format")
+    names = inner.get("architectures")
+    return {**inner, **values, "architectures": [renaming.of(str(name)) for name in names or ()]}
+
+
+def with_mtp_defaults(draft: Draft) -> dict[str, Any]:
+    """The config with the counts of MTP layers that its class states where the file does not."""
+    values = dict(draft.config.values)
+    if draft.config.absent is not None and len(list(draft.config.levels())) == 1:
+        for key in MTP_KEYS:
+            with suppress(MissingFact):  # the count is then not known, and nothing else hangs on it
+                if values.get(key) is None and (given := draft.config.absent(key)) is not None:
+                    values[key] = given[1]
+    return values
+
+
+def rewritten(
+    names: tuple[str, ...], model_type: str | None, target: Target, method: str, engine: Engine
+) -> tuple[str, ...]:
+    """``names``, or the class that the config stage puts in their place."""
+    steps = known(engine.speculative.architectures, f"the classes that {engine} gives a {method} draft")
+    if not steps:
+        return names
+    values = {
+        "method": method,
+        "model": "",
+        "draft_model_config.architectures": list(names),
+        "draft_model_config.hf_config.model_type": model_type,
+        "target_model_config.hf_config.model_type": target.config.values.get("model_type"),
+    }
+    chosen = choose(steps, values)
+    if chosen.needs and chosen.step is None:
+        raise MissingFact(f"the class that {engine} gives a {method} draft: it hangs on {', '.join(chosen.needs)}")
+    return names if chosen.step is None else (str(chosen.then),)
+
+
+def of_a_head(name: str) -> bool:
+    """Whether a class's name says that it drafts: Transformers has none of these."""
+    return any(pattern.search(name) for pattern, _ in ARCHITECTURES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -105,14 +105,16 @@ def evaluate(term: str, layers: int) -> int:
     return layers + (-value if operator == "-" else value)
 
 
-def fc_states(draft: Draft, engine: Engine) -> int:
-    """How many aux states the release builds an EAGLE3 draft's ``fc`` for."""
+def fc_states(draft: Draft, engine: Engine, built: Sequence[str] = ()) -> int:
+    """How many aux states the release builds an EAGLE3 draft's ``fc`` for; ``built``: the classes that it makes of it,
+    where that is known."""
     stated = draft.architectures or ("LlamaForCausalLM",)
     # vllm/transformers_utils/configs/eagle.py
-    names = [name if name.startswith("Eagle3") or name.endswith("Eagle3") else f"Eagle3{name}" for name in stated]
+    names = built or [n if n.startswith("Eagle3") or n.endswith("Eagle3") else f"Eagle3{n}" for n in stated]
     name = first_known(names, engine) or names[0]
     what = f"how many aux states {engine} builds {name} for"
-    for source in known(engine.eagle.fc_states.get(name), what):
+    head = engine.eagle.heads.get(name)
+    for source in known(engine.eagle.fc_states.get(name) or (head.fc_states if head else None) or None, what):
         if source.isdigit():
             return int(source)
         length = source.startswith("len(")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from specfix.deployment import Hardware, Serving
+from specfix.deployment import Hardware, Serving, Target
 from specfix.engines import Engine
 from specfix.engines.facts.hardware import KernelSizes
 from specfix.errors import MissingFact, NotApplicable, known
+from specfix.facts.architecture import architecture_of
 
 BACKEND = "the attention backend (--attention-backend)"
 BLOCK_SIZE = "the KV cache block size (--block-size)"
@@ -20,6 +21,20 @@ def backend(serving: Serving, hardware: Hardware, engine: Engine) -> str:
     if serving.attention_backend is not None:
         return serving.attention_backend.upper()
     raise MissingFact(BACKEND)
+
+
+def fixed_kernels(target: Target, engine: Engine) -> dict[str, KernelSizes]:
+    """Backends that layers of the target's class take whatever is chosen: those that stand in the folder of its own
+    model. Of several (one for each platform) those that agree on their sizes."""
+    module = engine.methods.architectures.get(architecture_of(target, engine), "").partition(":")[0]
+    if module.count(".") < 2:  # a bare name, or a module of the folder of all models
+        return {}
+    found = {
+        name: engine.blocks.backends[name]
+        for name, one in engine.backends.backends.items()
+        if one.path and one.path.startswith(f"{module}.") and name in engine.blocks.backends
+    }
+    return found if len(set(map(repr, found.values()))) == 1 else {}
 
 
 def block_size(serving: Serving, hardware: Hardware, engine: Engine) -> int:

@@ -19,6 +19,7 @@ from specfix.engines import Engine
 from specfix.engines.facts.classes import ConfigClass
 from specfix.engines.transformers import class_defaults, resolve
 from specfix.errors import MissingFact
+from specfix.facts.overrides import with_overrides
 
 AnyModel = TypeVar("AnyModel", bound=Model)
 
@@ -91,12 +92,15 @@ class ClassDefaults:
 
 
 def with_class_defaults(deployment: Deployment, engine: Engine) -> Deployment:
-    """``deployment``, whose models' configs answer for the keys that they leave out as this engine would."""
+    """``deployment``, whose models' configs answer for the keys that they leave out as this engine would, and hold what
+    the flags set."""
+    own = deployment.draft is not None and deployment.draft.config is deployment.target.config
+    deployment = with_overrides(deployment)
     target = _resolved(deployment.target, engine)
     draft = deployment.draft
     if draft is not None:
-        # a built-in draft is the target's own config, and rules tell it by that
-        same = draft.config is deployment.target.config
+        # a built-in draft is the target's own config but for the overrides, where these do not reach it
+        same = own and (engine.lengths.overrides_reach_draft or draft.config is deployment.target.config)
         draft = replace(draft, config=target.config) if same else _resolved(draft, engine)
     return replace(deployment, target=target, draft=draft)
 

@@ -12,7 +12,7 @@ SHARED = ("llm_base_proposer.py", "eagle.py")
 
 def layer_kinds(target: Target, draft: Draft) -> tuple[str, ...]:
     """Kinds of the draft's own layers (sliding_attention, full_attention), sorted."""
-    if draft.config is target.config:
+    if draft.is_part_of(target):
         raise NotApplicable("the engine builds the layers of a built-in draft itself")
     found = draft.config.find("layer_types")
     if found is None:

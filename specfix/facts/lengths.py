@@ -23,8 +23,11 @@ def served_length(target: Target, serving: Serving, engine: Engine) -> int:
     return known(derived_length(target, engine), f"max_position_embeddings in {target.config.file}")
 
 
-def draft_length(draft: Draft, served_length: int, engine: Engine) -> int:
-    """The draft's derived max_model_len: never more than what is served, and that where its config states none."""
+def draft_length(draft: Draft, served_length: int, method: str, engine: Engine) -> int:
+    """The draft's derived max_model_len: never more than what is served, and that where its config states none, or
+    where the release raises it together with the positions."""
+    if engine.lengths.raise_also_lifts_length and raises_positions(draft, method, engine):
+        return served_length
     return min(known(derived_length(draft, engine), f"max_position_embeddings in {draft.config.file}"), served_length)
 
 

@@ -1,12 +1,63 @@
-"""The speculative method, by the name that the engine uses inside."""
+"""The speculative method, by the name that the engine uses inside, and the one with which its config stage ends."""
 
 from __future__ import annotations
 
-from specfix.deployment import Serving
-from specfix.errors import known
+from dataclasses import dataclass
+
+from specfix.deployment import Deployment, Draft, Serving
+from specfix.engines import Engine
+from specfix.engines.conditions import evaluate
+from specfix.errors import MissingFact, known
+from specfix.facts.architecture import DraftClasses
+
+MTP = "mtp"
 
 
-def method(serving: Serving) -> str:
-    """``mtp`` for each of its older aliases (``deepseek_mtp`` …), else the method as given or as the draft says."""
-    given = known(serving.method, "the speculative method")
-    return "mtp" if given.endswith("_mtp") else given
+def method(serving: Serving, engine: Engine) -> str:
+    """``mtp`` for each name that the release has for a built-in draft (``deepseek_mtp`` …), else the method as given or
+    as the draft says."""
+    return inner_name(known(serving.method, "the speculative method"), engine)
+
+
+def inner_name(given: str, engine: Engine) -> str:
+    """``given``, or ``mtp`` for what the release calls so inside."""
+    facts = engine.mtp
+    return MTP if given in {facts.method, *(facts.aliases or ()), *(facts.model_types or ())} else given
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The method with which the release's config stage ends. ``word`` is the part of the draft's path that decided it,
+    None where no path did."""
+
+    method: str
+    word: str | None = None
+
+
+def settled_method(deployment: Deployment, draft: Draft, draft_classes: DraftClasses, engine: Engine) -> Settled:
+    """What ``SpeculativeConfig.__post_init__`` makes of the method that the user names, or of none."""
+    steps = known(engine.speculative.methods, f"how {engine} settles the method")
+    given = deployment.serving.method if deployment.method_given else None
+    path = draft.served
+    values: dict[str, object] = {
+        "method": given,
+        "model": path,
+        "draft_model_config.model.lower()": path.lower(),
+        "draft_model_config.architectures": list(draft_classes.read),
+        "draft_model_config.hf_config.model_type": draft_classes.model_type,
+    }
+    if "/" in path:
+        values["_is_custom_proposer_path(model)"] = False
+    if deployment.serving.num_speculative_tokens is not None:
+        values["num_speculative_tokens"] = deployment.serving.num_speculative_tokens
+    for step in steps:
+        needs: set[str] = set()
+        holds = evaluate(step.when, values, needs)
+        if holds is None:
+            raise MissingFact(f"the method that {engine} settles on: it hangs on {', '.join(sorted(needs))}")
+        if holds:
+            values["method"] = step.then
+    ended = known(values["method"], f"the method that {engine} settles on")
+    name = inner_name(str(ended), engine)
+    words = [word for word, named in engine.serve.method_words or () if word in path.lower() and named == ended]
+    return Settled(name, words[0] if words and ended != given else None)

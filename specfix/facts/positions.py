@@ -77,3 +77,25 @@ def limits_target(draft: Draft, method: str, engine: Engine) -> bool:
     """Whether the V2 runner of this release lowers the target's max_model_len to this draft's length."""
     limits = known(engine.lengths.limits_target, f"whether {engine} shortens the context to the draft's")
     return limits and not raises_positions(draft, method, engine)
+
+
+def consequence(
+    short: Shortfall, eager: bool, lifted: bool, engine: Engine
+) -> tuple[Literal["silent", "runtime"], str]:
+    """Phase and words of what the runner does past the limit."""
+    runner = f"{engine}'s {short.runner} runner"
+    if short.kind == "stops":
+        although = " (raising the table, as this release does, does not raise that limit)" if lifted else ""
+        return "silent", (
+            f"Once the longest sequence of a batch nears {short.limit} tokens, {runner} stops drafting for the whole "
+            f"batch{although}: nothing more is accepted, and no log line says so."
+        )
+    if eager:
+        return "silent", (
+            f"Past {short.limit} tokens {runner} reads rows that are not in the rotary table: the drafts are garbage, "
+            "next to nothing is accepted, and no log line says so."
+        )
+    return "runtime", (
+        f"Past {short.limit} tokens {runner} indexes rows that are not in the rotary table: the compiled draft fails "
+        "with a device-side assert and the engine dies."
+    )

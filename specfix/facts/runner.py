@@ -60,6 +60,13 @@ def engine_values(
         "parallel_config.tensor_parallel_size": serving.tensor_parallel_size,
         "speculative_config.method": method,
     }
+    for name in engine.runner.defaults:  # what the user sets of it, by flag or key; the two have the fields' own names
+        block, _, field = name.rpartition(".")
+        given = serving.speculative if block == "speculative_config" else serving.flags
+        if field in given:
+            values[name] = given[field]
+    if serving.flags.get("enable_lora"):
+        values["lora_config"] = "given"
     values |= {f"model_config.{trait}": holds for trait, holds in traits(target, engine).items()}
     if has_triton is not None:
         values["HAS_TRITON"] = has_triton

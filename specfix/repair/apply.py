@@ -16,6 +16,7 @@ from specfix.repair.patch_json import patch
 from specfix.repair.plan import Change, Changes
 
 AnyModel = TypeVar("AnyModel", bound=Model)
+KEYS = ("method", "num_speculative_tokens")  # of the speculative config, that are options too: others bear flags' names
 
 
 def apply(deployment: Deployment, changes: Changes) -> Deployment:
@@ -28,7 +29,8 @@ def apply(deployment: Deployment, changes: Changes) -> Deployment:
         if shim is not deployment.shim and PLUGINS in serving.env:  # a new one must be let in
             serving = replace(serving, env={**serving.env, PLUGINS: allowing(serving.env[PLUGINS])})
         shim = replace(shim, enabled=allowed(serving.env.get(PLUGINS)))
-    return replace(deployment, target=target, draft=draft, serving=serving, shim=shim)
+    named = deployment.method_given or any(change.name == "method" for change in of(changes, "speculative_config"))
+    return replace(deployment, target=target, draft=draft, serving=serving, shim=shim, method_given=named)
 
 
 def of(changes: Changes, *surfaces: str) -> Iterator[Change]:
@@ -53,7 +55,7 @@ def with_options(serving: Serving, changes: Changes) -> Serving:
     env: dict[str, object] = dict(serving.env)
     for change in of(changes, *others):
         name = change.name.replace("-", "_")
-        if name in COMMON:
+        if name in (KEYS if change.surface == "speculative_config" else COMMON):
             options[name] = Serving.__dataclass_fields__[name].default if change.value is None else change.value
         else:
             put(others[change.surface], name, change.value)

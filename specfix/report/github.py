@@ -10,7 +10,9 @@ from specfix.report.terminal import printable
 from specfix.report.words import skipped_by_reason, summary, symptom
 
 if TYPE_CHECKING:
-    from specfix.checker.report import Report, Reported
+    from collections.abc import Sequence
+
+    from specfix.checker.report import Checked, Report, Reported
     from specfix.deployment import Deployment
 
 COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
@@ -25,6 +27,17 @@ def render(report: Report) -> str:
     for reason, codes in skipped_by_reason(report).items():
         lines.append(f"skipped {' '.join(codes)}, not known: {printable(reason)}")
     return "\n".join([*lines, f"specfix: {summary(report)}"]) + "\n"
+
+
+def render_all(checks: Sequence[Checked]) -> str:
+    parts = []
+    for each in checks:
+        if each.report:
+            parts.append(f"{printable(each.name)}\n{render(each.report)}")
+        else:
+            title = escape_property(f"specfix could not check {each.name}")
+            parts.append(f"::error title={title}::{escape(printable(each.problem))}\n")
+    return "".join(parts)
 
 
 def annotation(deployment: Deployment, reported: Reported) -> str:

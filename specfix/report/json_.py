@@ -10,14 +10,43 @@ from specfix import __version__
 from specfix.report.secrets import masked
 
 if TYPE_CHECKING:
-    from specfix.checker.report import Report, Reported
-    from specfix.deployment import Location
+    from collections.abc import Sequence
+
+    from specfix.checker.report import Checked, Report, Reported, Upgrade
+    from specfix.deployment import Location, Serving
 
 SCHEMA = "specfix/report-v1"
+MANY = "specfix/reports-v1"
+UPGRADES = "specfix/upgrades-v1"
 
 
 def render(report: Report) -> str:
     return json.dumps(document(report), indent=2) + "\n"
+
+
+def render_all(checks: Sequence[Checked]) -> str:
+    """``specfix/reports-v1``: a report each, or null and why."""
+    reports = [
+        {"name": each.name, "report": document(each.report) if each.report else None, "problem": each.problem or None}
+        for each in checks
+    ]
+    return json.dumps({"schema": MANY, "version": __version__, "reports": reports}, indent=2) + "\n"
+
+
+def render_upgrades(upgrades: Sequence[tuple[str, Upgrade]]) -> str:
+    """``specfix/upgrades-v1``: of each the new findings and those that are gone, and the whole report after it."""
+    told = [
+        {
+            "name": name,
+            "from": str(upgrade.before.engine),
+            "to": str(upgrade.after.engine),
+            "new": [found(reported) for reported in upgrade.new],
+            "gone": [found(reported) for reported in upgrade.gone],
+            "report": document(upgrade.after),
+        }
+        for name, upgrade in upgrades
+    ]
+    return json.dumps({"schema": UPGRADES, "version": __version__, "upgrades": told}, indent=2) + "\n"
 
 
 def document(report: Report) -> dict[str, Any]:
@@ -37,13 +66,26 @@ def document(report: Report) -> dict[str, Any]:
                 "source": report.engine.source,
             },
             "hardware": asdict(deployment.hardware) if deployment.hardware else None,
-            "serving": asdict(replace(serving, env=masked(serving.env))),
+            "serving": told(serving),
             "assumptions": list(deployment.assumptions),
         },
         "verdict": report.verdict,
         "findings": [found(reported) for reported in report.findings],
         "skipped": [{"code": skipped.code, "reason": skipped.reason} for skipped in report.skipped],
+        "let_pass": [{**found(reported), "reason": why} for reported, why in report.left_out],
     }
+
+
+def told(serving: Serving) -> dict[str, Any]:
+    """The options; what is known only where it runs as it is written there."""
+    values = asdict(replace(serving, env=masked(serving.env), places={}, unknown={}, misfits=()))
+    for name in ("places", "unknown", "misfits"):
+        del values[name]
+    for name, text in serving.unknown.items():
+        block, _, key = name.rpartition(".")
+        home = "speculative" if block else "env" if name.isupper() else "flags"
+        (values if name in values else values[home])[key] = text
+    return values
 
 
 def found(reported: Reported) -> dict[str, Any]:

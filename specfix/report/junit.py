@@ -7,6 +7,7 @@ An error is a failure; a warning or a note passes, with what it says as the case
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
@@ -14,7 +15,9 @@ from specfix.report.text import heading, where
 from specfix.report.words import symptom
 
 if TYPE_CHECKING:
-    from specfix.checker.report import Report, Reported
+    from collections.abc import Sequence
+
+    from specfix.checker.report import Checked, Report, Reported
     from specfix.deployment import Deployment
 
 # what XML 1.0 cannot hold, even escaped
@@ -22,6 +25,47 @@ FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def render(report: Report) -> str:
+    return whole([suite(report)])
+
+
+def render_all(checks: Sequence[Checked]) -> str:
+    return whole([suite(each.report, each.name) if each.report else unreadable(each) for each in checks])
+
+
+def whole(suites: list[Suite]) -> str:
+    counts = " ".join(
+        f'{name}="{sum(getattr(each, name) for each in suites)}"' for name in ("tests", "failures", "errors", "skipped")
+    )
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="specfix" {counts}>\n'
+        f"{''.join(each.text() for each in suites)}</testsuites>\n"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    name: str
+    cases: tuple[str, ...]
+    failures: int = 0
+    errors: int = 0
+    skipped: int = 0
+
+    @property
+    def tests(self) -> int:
+        return len(self.cases)
+
+    def text(self) -> str:
+        counts = f'tests="{self.tests}" failures="{self.failures}" errors="{self.errors}" skipped="{self.skipped}"'
+        return f"  <testsuite name={attribute(self.name)} {counts}>\n{''.join(self.cases)}  </testsuite>\n"
+
+
+def unreadable(checked: Checked) -> Suite:
+    error = f'<error type="unreadable" message={attribute(checked.problem)}/>'
+    case = f'    <testcase classname="specfix" name="could be read">\n      {error}\n    </testcase>\n'
+    return Suite(checked.name, (case,), errors=1)
+
+
+def suite(report: Report, name: str = "") -> Suite:
     cases = [case(report.deployment, reported) for reported in report.findings]
     cases += [
         f'    <testcase classname="specfix" name={attribute(skip.code)}>\n'
@@ -31,13 +75,8 @@ def render(report: Report) -> str:
     if not cases:
         cases = ['    <testcase classname="specfix" name="all rules"/>\n']
     failures = sum(reported.severity == "error" for reported in report.findings)
-    counts = f'tests="{len(cases)}" failures="{failures}" errors="0" skipped="{len(report.skipped)}"'
-    return (
-        '<?xml version="1.0" encoding="UTF-8"?>\n'
-        f'<testsuites name="specfix" {counts}>\n'
-        f"  <testsuite name={attribute(heading(report))} {counts}>\n{''.join(cases)}  </testsuite>\n"
-        "</testsuites>\n"
-    )
+    title = f"{name}: {heading(report)}" if name else heading(report)
+    return Suite(title, tuple(cases), failures, 0, len(report.skipped))
 
 
 def case(deployment: Deployment, reported: Reported) -> str:

@@ -10,7 +10,9 @@ from specfix.report.text import heading, where
 from specfix.report.words import skipped_by_reason, summary, symptom
 
 if TYPE_CHECKING:
-    from specfix.checker.report import Report, Reported
+    from collections.abc import Sequence
+
+    from specfix.checker.report import Checked, Report, Reported
     from specfix.deployment import Deployment
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&$])")
@@ -28,6 +30,17 @@ def render(report: Report) -> str:
     for reason, codes in skipped_by_reason(report).items():
         lines.append(f"- skipped {' '.join(codes)}, not known: {plain(reason)}")
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def render_all(checks: Sequence[Checked]) -> str:
+    lines = ["### specfix", "", "| launch | verdict | |", "|---|---|---|"]
+    for each in checks:
+        told = summary(each.report).partition(": ")[2] if each.report else each.problem
+        lines.append(f"| {plain(each.name)} | **{each.verdict}** | {plain(told)} |")
+    parts = [
+        f"#### {plain(each.name)}\n\n{render(each.report)}" for each in checks if each.report and each.report.findings
+    ]
+    return "\n\n".join(["\n".join(lines), *(part.rstrip("\n") for part in parts)]) + "\n"
 
 
 def row(deployment: Deployment, reported: Reported) -> str:

@@ -42,7 +42,8 @@ def excerpt(deployment: Deployment, location: Location, around: int = 2) -> Exce
     """The line of ``location`` with ``around`` neighbours on each side, or None where there is no line."""
     if location.line is None:
         return None
-    text = next((config.text for config in configs(deployment) if config.file == location.file), "")
+    texts = {config.file: config.text for config in configs(deployment)}
+    text = texts.get(location.file) or deployment.sources.get(location.file, "")
     lines = text.split("\n")  # str.splitlines knows more line ends than JSON's readers
     number = location.line
     if not 1 <= number <= len(lines):
@@ -92,6 +93,8 @@ def option(deployment: Deployment, location: Location) -> str:
     if nested:
         given = getattr(serving, key) if key in COMMON else serving.speculative.get(key)
         return f"speculative config: {key}" + (" (not given)" if given is None else f" {show(given)}")
+    if any(misfit.location == location for misfit in serving.misfits):
+        return name  # of the command; what it says is in the message
     flag = name.removeprefix("--").replace("-", "_")
     given = serving.flag(flag)
     if given is None or (given is False and flag in COMMON):

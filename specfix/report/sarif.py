@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from specfix import __version__
+from specfix.checker.report import Checked
 from specfix.report.place import NO_FILES, below, option
 from specfix.report.terminal import printable
 from specfix.report.words import skipped_by_reason, symptom
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from specfix.checker.report import Report, Reported
     from specfix.deployment import Deployment, Location
 
@@ -26,32 +29,51 @@ ROOT = "SRCROOT"
 
 
 def render(report: Report) -> str:
-    return json.dumps(document(report), indent=2) + "\n"
+    return log([Checked("", report)])
 
 
-def document(report: Report) -> dict[str, Any]:
-    """The log. What was assumed or skipped becomes a notification of the run."""
-    rules = {reported.code: reported for reported in report.findings}
+def render_all(checks: Sequence[Checked]) -> str:
+    """One run of them all: a service keeps the results of one run a tool."""
+    return log(checks)
+
+
+def log(checks: Sequence[Checked]) -> str:
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run(checks)]}, indent=2) + "\n"
+
+
+def run(checks: Sequence[Checked]) -> dict[str, Any]:
+    """The run. What was assumed or skipped, and what could not be read, becomes a notification of it."""
+    reports = [each.report for each in checks if each.report]
+    rules = {reported.code: reported for report in reports for reported in report.findings}
     codes = sorted(rules)
-    driver = {
-        "name": "specfix",
-        "version": __version__,
-        "rules": [described(rules[code]) for code in codes],
-    }
-    told = [f"assumed: {assumption}" for assumption in report.deployment.assumptions]
-    told += [f"skipped {' '.join(named)}, not known: {why}" for why, named in skipped_by_reason(report).items()]
-    run = {
+    driver = {"name": "specfix", "version": __version__, "rules": [described(rules[code]) for code in codes]}
+    return {
         "tool": {"driver": driver},
         "originalUriBaseIds": {ROOT: {"description": {"text": "the folder in which specfix was started"}}},
-        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": [notified(text) for text in told]}],
-        "results": [result(report, reported, codes.index(reported.code)) for reported in report.findings],
+        "invocations": [
+            {
+                "executionSuccessful": len(reports) == len(checks),
+                "toolExecutionNotifications": [note for each in checks for note in notifications(each)],
+            }
+        ],
+        "results": [
+            result(report, reported, codes.index(reported.code)) for report in reports for reported in report.findings
+        ],
         "columnKind": "unicodeCodePoints",
     }
-    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def notified(text: str) -> dict[str, Any]:
-    return {"level": "note", "message": {"text": printable(text)}}
+def notifications(checked: Checked) -> list[dict[str, Any]]:
+    of = f"{checked.name}: " if checked.name else ""
+    if checked.report is None:
+        return [notified(f"{of}{checked.problem}", "error")]
+    told = [f"assumed: {assumption}" for assumption in checked.report.deployment.assumptions]
+    told += [f"skipped {' '.join(codes)}, not known: {why}" for why, codes in skipped_by_reason(checked.report).items()]
+    return [notified(of + text) for text in told]
+
+
+def notified(text: str, level: str = "note") -> dict[str, Any]:
+    return {"level": level, "message": {"text": printable(text)}}
 
 
 def described(reported: Reported) -> dict[str, Any]:

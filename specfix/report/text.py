@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from specfix.report.place import NO_FILES, Excerpt, excerpt, option, shown
@@ -10,7 +10,7 @@ from specfix.report.terminal import Terminal, cells, clip, printable
 from specfix.report.words import skipped_by_reason, summary, symptom
 
 if TYPE_CHECKING:
-    from specfix.checker.report import Report, Reported
+    from specfix.checker.report import Checked, Report, Reported, Upgrade
     from specfix.deployment import Deployment, Location
 
 VERDICT_STYLES = {"pass": "good", "warn": "warning", "fail": "error", "unknown": "warning"}
@@ -23,6 +23,45 @@ def render(report: Report, terminal: Terminal) -> str:
     lines += ["", *skipped(report, terminal)]
     verdict, _, counts = summary(report).partition(":")
     lines.append(terminal.paint(VERDICT_STYLES[verdict], verdict) + ":" + counts)
+    return "\n".join(lines) + "\n"
+
+
+def render_all(checks: Sequence[Checked], terminal: Terminal) -> str:
+    """Each report under its name, then a line each."""
+    parts = []
+    for each in checks:
+        title = terminal.paint("strong", f"== {printable(each.name)}")
+        body = render(each.report, terminal) if each.report else f"could not check: {printable(each.problem)}\n"
+        parts.append(f"{title}\n{body}")
+    return "\n".join([*parts, table(checks, terminal)])
+
+
+def render_upgrades(upgrades: Sequence[tuple[str, Upgrade]], terminal: Terminal) -> str:
+    """Of each release the new findings in full, and a line for each that is gone."""
+    lines = []
+    for name, upgrade in upgrades:
+        title = f"== {name}: {upgrade.title}" if name else f"== {upgrade.title}"
+        lines.append(terminal.paint("strong", printable(title)))
+        for reported in upgrade.new:
+            lines += [*finding(upgrade.after.deployment, reported, terminal), ""]
+        for reported in upgrade.gone:
+            lines.append(f"gone: {reported.severity}[{reported.code}] {reported.name}")
+        same = len(upgrade.after.findings) - len(upgrade.new)
+        lines += [f"{len(upgrade.new)} new, {len(upgrade.gone)} gone, {same} as before", ""]
+    return "\n".join(lines[:-1]) + "\n"
+
+
+def table(checks: Sequence[Checked], terminal: Terminal) -> str:
+    """A line each: the verdict, what was checked, and how it came about."""
+    if not checks:
+        return "nothing to check: no launch with speculative decoding\n"
+    width = max(len(each.verdict) for each in checks)
+    lines = []
+    for each in checks:
+        style = VERDICT_STYLES.get(each.verdict, "error")
+        told = summary(each.report).partition(": ")[2] if each.report else each.problem
+        verdict = terminal.paint(style, each.verdict) + " " * (width - len(each.verdict))
+        lines.append(f"{verdict}  {printable(each.name)}: {printable(told)}")
     return "\n".join(lines) + "\n"
 
 
@@ -112,8 +151,10 @@ def note(label: str, style: str, text: str, margin: int, terminal: Terminal) -> 
 
 
 def skipped(report: Report, terminal: Terminal) -> Iterator[str]:
+    for reported, why in report.left_out:
+        yield from terminal.wrap(f"let pass {reported.code} {reported.name}: {why}", "  ", "")
     reasons = skipped_by_reason(report)
     for reason, codes in reasons.items():
         yield from terminal.wrap(f"skipped {' '.join(codes)}, not known: {reason}", "  ", "")
-    if reasons:
+    if reasons or report.left_out:
         yield ""

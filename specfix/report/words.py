@@ -44,7 +44,8 @@ def summary(report: Report) -> str:
         if (found := sum(reported.severity == severity for reported in report.findings))
     ]
     skipped = f"{count(len(report.skipped), 'rule')} skipped" if report.skipped else ""
-    return f"{report.verdict}: " + "; ".join(filter(None, [", ".join(counts) or "nothing found", skipped]))
+    left = f"{count(len(report.left_out), 'finding')} let pass" if report.left_out else ""
+    return f"{report.verdict}: " + "; ".join(filter(None, [", ".join(counts) or "nothing found", skipped, left]))
 
 
 def skipped_by_reason(report: Report) -> dict[str, list[str]]:

@@ -31,7 +31,7 @@ CONSTANT = 3.0  # component 0 of every embedding of the cycle
 NORM = 11.0  # of the rest of an embedding, about sqrt(HIDDEN), so that RMSNorm changes little
 
 Matrix = list[list[float]]
-Tensor = tuple[tuple[int, ...], bytes]  # shape, and bfloat16 data in row-major order
+Tensor = tuple[str, tuple[int, ...], bytes]  # dtype as safetensors calls it, shape, and data in row-major order
 
 
 @dataclass(frozen=True)
@@ -108,9 +108,9 @@ def write_pair(pair: Pair, folder: Path, weights: Path, tokens: Callable[[], Tok
     target_weights = weights / f"target-{pair.target_layers}.safetensors"
     draft_weights = weights / "draft.safetensors"
     if not target_weights.exists():
-        _save(_target_tensors(tokens(), pair.target_layers), target_weights)
+        save(target_tensors(tokens(), pair.target_layers), target_weights)
     if not draft_weights.exists():
-        _save(_draft_tensors(tokens()), draft_weights)
+        save(draft_tensors(tokens()), draft_weights)
     folders = Folders(folder / "target", folder / "draft")
     _write_model(folders.target, target | common, target_weights)
     _write_model(folders.draft, draft | common, draft_weights)
@@ -135,66 +135,66 @@ def cycle() -> Tokens:
     return Tokens([[CONSTANT, *row[1:]] for row in directions], head, head, CONSTANT)
 
 
-def _target_tensors(tokens: Tokens, layers: int) -> dict[str, Tensor]:
+def target_tensors(tokens: Tokens, layers: int) -> dict[str, Tensor]:
     tensors = {
-        "model.embed_tokens.weight": _dense(tokens.embedding),
-        "lm_head.weight": _dense(tokens.target_head),
-        "model.norm.weight": _ones(HIDDEN),
+        "model.embed_tokens.weight": dense(tokens.embedding),
+        "lm_head.weight": dense(tokens.target_head),
+        "model.norm.weight": ones(HIDDEN),
     }
     for layer in range(layers):
         prefix = f"model.layers.{layer}."
-        tensors |= {f"{prefix}self_attn.{name}_proj.weight": _zeros(HIDDEN, HIDDEN) for name in "qkvo"}
-        tensors |= _mlp(prefix)
-        tensors |= {f"{prefix}{name}_layernorm.weight": _ones(HIDDEN) for name in ("input", "post_attention")}
+        tensors |= {f"{prefix}self_attn.{name}_proj.weight": zeros(HIDDEN, HIDDEN) for name in "qkvo"}
+        tensors |= mlp(prefix)
+        tensors |= {f"{prefix}{name}_layernorm.weight": ones(HIDDEN) for name in ("input", "post_attention")}
     return tensors
 
 
-def _draft_tensors(tokens: Tokens) -> dict[str, Tensor]:
+def draft_tensors(tokens: Tokens) -> dict[str, Tensor]:
     width = 2 * HIDDEN  # the draft's attention reads the token's embedding beside a hidden state
     weight = math.sqrt(AMPLITUDE * math.sqrt(HEAD_DIM) / 2) / tokens.constant
     # one component of each rotary pair, so that the score is a plain sum of cosines
     half = HEAD_DIM // 2
-    score = _matrix(HIDDEN, width, lambda row, column: weight * (column == 0 and row % HEAD_DIM < half))
-    value = _matrix(HIDDEN, width, lambda row, column: row == column != 0)
-    identity = _matrix(HIDDEN, HIDDEN, lambda row, column: row == column)
+    score = matrix(HIDDEN, width, lambda row, column: weight * (column == 0 and row % HEAD_DIM < half))
+    value = matrix(HIDDEN, width, lambda row, column: row == column != 0)
+    identity = matrix(HIDDEN, HIDDEN, lambda row, column: row == column)
     prefix = "midlayer."
     return {
-        "fc.weight": _zeros(HIDDEN, 3 * HIDDEN),
-        "lm_head.weight": _dense(tokens.draft_head),
-        "norm.weight": _ones(HIDDEN),
-        f"{prefix}self_attn.q_proj.weight": _dense(score),
-        f"{prefix}self_attn.k_proj.weight": _dense(score),
-        f"{prefix}self_attn.v_proj.weight": _dense(value),
-        f"{prefix}self_attn.o_proj.weight": _dense(identity),
-        f"{prefix}input_layernorm.weight": _ones(HIDDEN),
-        f"{prefix}hidden_norm.weight": _zeros(HIDDEN),
-        f"{prefix}post_attention_layernorm.weight": _ones(HIDDEN),
-        **_mlp(prefix),
+        "fc.weight": zeros(HIDDEN, 3 * HIDDEN),
+        "lm_head.weight": dense(tokens.draft_head),
+        "norm.weight": ones(HIDDEN),
+        f"{prefix}self_attn.q_proj.weight": dense(score),
+        f"{prefix}self_attn.k_proj.weight": dense(score),
+        f"{prefix}self_attn.v_proj.weight": dense(value),
+        f"{prefix}self_attn.o_proj.weight": dense(identity),
+        f"{prefix}input_layernorm.weight": ones(HIDDEN),
+        f"{prefix}hidden_norm.weight": zeros(HIDDEN),
+        f"{prefix}post_attention_layernorm.weight": ones(HIDDEN),
+        **mlp(prefix),
     }
 
 
-def _mlp(prefix: str) -> dict[str, Tensor]:
+def mlp(prefix: str) -> dict[str, Tensor]:
     return {
-        f"{prefix}mlp.gate_proj.weight": _zeros(INTERMEDIATE, HIDDEN),
-        f"{prefix}mlp.up_proj.weight": _zeros(INTERMEDIATE, HIDDEN),
-        f"{prefix}mlp.down_proj.weight": _zeros(HIDDEN, INTERMEDIATE),
+        f"{prefix}mlp.gate_proj.weight": zeros(INTERMEDIATE, HIDDEN),
+        f"{prefix}mlp.up_proj.weight": zeros(INTERMEDIATE, HIDDEN),
+        f"{prefix}mlp.down_proj.weight": zeros(HIDDEN, INTERMEDIATE),
     }
 
 
-def _matrix(rows: int, columns: int, at: Callable[[int, int], float]) -> Matrix:
+def matrix(rows: int, columns: int, at: Callable[[int, int], float]) -> Matrix:
     return [[float(at(row, column)) for column in range(columns)] for row in range(rows)]
 
 
-def _zeros(*shape: int) -> Tensor:
-    return shape, bytes(2 * math.prod(shape))
+def zeros(*shape: int) -> Tensor:
+    return "BF16", shape, bytes(2 * math.prod(shape))
 
 
-def _ones(size: int) -> Tensor:
-    return (size,), _bfloat16([1.0] * size)
+def ones(size: int) -> Tensor:
+    return "BF16", (size,), _bfloat16([1.0] * size)
 
 
-def _dense(rows: Matrix) -> Tensor:
-    return (len(rows), len(rows[0])), b"".join(map(_bfloat16, rows))
+def dense(rows: Matrix) -> Tensor:
+    return "BF16", (len(rows), len(rows[0])), b"".join(map(_bfloat16, rows))
 
 
 def _bfloat16(values: Iterable[float]) -> bytes:
@@ -204,18 +204,18 @@ def _bfloat16(values: Iterable[float]) -> bytes:
     return struct.pack(f"<{len(values)}H", *((pattern + 0x8000) >> 16 for pattern in patterns))
 
 
-def _save(tensors: Mapping[str, Tensor], path: Path) -> None:
+def save(tensors: Mapping[str, Tensor], path: Path) -> None:
     """Write a safetensors file: the length of a JSON header, the header, the data."""
     header: dict[str, object] = {"__metadata__": {"format": "pt"}}
     end = 0
-    for name, (shape, data) in tensors.items():
+    for name, (dtype, shape, data) in tensors.items():
         start, end = end, end + len(data)
-        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [start, end]}
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [start, end]}
     encoded = json.dumps(header).encode()
     encoded += b" " * (-len(encoded) % 8)
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".tmp")
     with unfinished.open("wb") as file:
         file.write(struct.pack("<Q", len(encoded)) + encoded)
-        file.writelines(data for _, data in tensors.values())
+        file.writelines(data for _, _, data in tensors.values())
     unfinished.replace(path)

@@ -17,7 +17,8 @@ from specfix.engines.facts.decisions import Step
 from specfix.engines.facts.hardware import KernelSizes
 
 from .ask.backends import CAPABILITIES, DTYPES, FLAGS, HEAD_SIZES
-from .truth import VERSIONS, ask, read
+from .chosen import releases
+from .truth import GATE, VERSIONS, ask, read
 
 pytestmark = pytest.mark.engine
 
@@ -26,7 +27,7 @@ PRESENT = ("ModuleNotFoundError: No module named 'vllm.v1", "AttributeError: mod
 UNKNOWN = 0.03  # of the answers
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", releases(VERSIONS, *GATE))
 def test_backends(version: str) -> None:
     engine = read(version)
     said = ask(version, "backends")["backends"]
@@ -111,7 +112,7 @@ def blocks(answer: list[Any], found: KernelSizes | None) -> str:
     return "right" if (sizes, multiples) in ways else "wrong"
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", releases(VERSIONS, *GATE))
 def test_platforms(version: str) -> None:
     said, facts = ask(version, "backends")["platforms"], read(version).platforms
     counts: Counter[str] = Counter()

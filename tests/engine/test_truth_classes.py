@@ -20,7 +20,8 @@ from specfix.engines.source.symbolic.machine import INNER, NO_FACTS
 from specfix.engines.transformers import class_defaults, fields, resolve
 from specfix.errors import MissingFact
 
-from .truth import VERSIONS, ask, read
+from .chosen import releases
+from .truth import GATE, VERSIONS, ask, read
 
 pytestmark = pytest.mark.engine
 
@@ -79,7 +80,7 @@ LABELS = ("id2label", "label2id", "num_labels")  # of classifiers; their keys ar
 OF_ROPE = ("rope_theta", "partial_rotary_factor")
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", releases(VERSIONS, *GATE))
 def test_classes_make_of_configs_what_was_read(version: str) -> None:
     said = ask(version, "classes")
     required = f"=={said['transformers']}"

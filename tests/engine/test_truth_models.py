@@ -12,9 +12,10 @@ from specfix.engines.source.classes import Classes, Lineage
 from specfix.engines.source.tree import SourceTree
 from specfix.facts.aux import evaluate
 
-from .truth import VERSIONS, ask, package, read
+from .chosen import releases
+from .truth import GATE, VERSIONS, ask, package, read
 
-pytestmark = [pytest.mark.engine, pytest.mark.parametrize("version", VERSIONS)]
+pytestmark = [pytest.mark.engine, pytest.mark.parametrize("version", releases(VERSIONS, *GATE))]
 
 MODELS = "vllm.model_executor.models"
 IMPORTED = 250  # of the registered classes; the rest want modules that a CPU build does without

@@ -18,7 +18,8 @@ from specfix.engines.runner import ENVIRONMENT, RunnerChoice, choose_runner
 from specfix.facts.method import method
 from specfix.facts.runner import engine_values, runners
 
-from .truth import VERSIONS, ask, read
+from .chosen import releases
+from .truth import GATE, VERSIONS, ask, read
 
 pytestmark = pytest.mark.engine
 
@@ -38,7 +39,7 @@ REFUSALS = ("does not yet support: ", "Runner V1 does not support: ")
 NO_TRITON = "requires Triton"
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", releases(VERSIONS, *GATE))
 def test_the_runner_of_real_configs(version: str, tmp_path: Path) -> None:
     counts: Counter[str] = Counter()
     wrong = []
@@ -47,7 +48,7 @@ def test_the_runner_of_real_configs(version: str, tmp_path: Path) -> None:
         deployment = load(case, tmp_path / str(number))
         verdict = compare(case, choice(version, deployment, case))
         if case["said"] and not case["flags"]:  # all of it is said of the deployment: by the way that rules go
-            parts = deployment.target, deployment.serving, method(deployment.serving)
+            parts = deployment.target, deployment.serving, method(deployment.serving, read(version))
             found = runners(*parts, read(version), deployment.hardware, case["triton"], deployment.draft)
             verdict = verdict if found in {(case["said"],), ("V1", "V2")} else "wrong"
         counts[verdict] += 1
@@ -78,7 +79,13 @@ def load(case: dict[str, Any], folder: Path) -> Deployment:
 def choice(version: str, deployment: Deployment, case: dict[str, Any]) -> RunnerChoice:
     engine, serving = read(version), deployment.serving
     values = engine_values(
-        deployment.target, serving, method(serving), engine, deployment.hardware, case["triton"], deployment.draft
+        deployment.target,
+        serving,
+        method(serving, engine),
+        engine,
+        deployment.hardware,
+        case["triton"],
+        deployment.draft,
     )
     for name, value in case["flags"].items():
         if isinstance(value, dict):

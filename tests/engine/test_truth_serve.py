@@ -13,7 +13,8 @@ import pytest
 from specfix.engines.facts.serving import Flag, ServeFacts, Variable
 
 from .ask.serve import REFUSED, TEXTS, VALUES
-from .truth import VERSIONS, ask, read
+from .chosen import releases
+from .truth import GATE, VERSIONS, ask, read
 
 pytestmark = pytest.mark.engine
 
@@ -22,7 +23,7 @@ FLAG_FIELDS = ("spellings", "off", "nargs", "const", "choices", "default", "dest
 OBJECTS = ('{"a": 1}', '{"a": 2k}')  # what a config takes of these is its class's affair
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", releases(VERSIONS, *GATE))
 def test_flags(version: str) -> None:
     facts, engine = read(version).serve, ask(version, "serve")
     assert facts.flags is not None
@@ -46,13 +47,13 @@ def test_flags(version: str) -> None:
     assert len(unknown) <= MOST_UNKNOWN * len(facts.flags)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", releases(VERSIONS, *GATE))
 def test_how_a_command_is_read(version: str) -> None:
     facts, rules = read(version).serve, ask(version, "serve")["rules"]
     assert {name: getattr(facts, name) for name in rules} == rules
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", releases(VERSIONS, *GATE))
 def test_variables(version: str) -> None:
     table, engine = read(version).variables.variables, ask(version, "serve")["variables"]
     assert table is not None

@@ -14,7 +14,8 @@ from specfix.engines.conditions import evaluate
 from specfix.engines.drafts import Refused, Unknown, converted, overridden
 from specfix.engines.facts.speculative import Key
 
-from .truth import VERSIONS, ask, read
+from .chosen import releases
+from .truth import GATE, VERSIONS, ask, read
 
 pytestmark = pytest.mark.engine
 
@@ -31,7 +32,7 @@ TAKES = {
 LIMIT = 0.03  # of a kind that may be unknown
 
 
-@pytest.fixture(params=VERSIONS)
+@pytest.fixture(params=releases(VERSIONS, *GATE))
 def version(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -19,6 +19,7 @@ from specfix.engines.cache import read_cached
 from .engines import engine
 
 VERSIONS = ("0.21.0", "0.26.0", "0.32.0")
+GATE = ("0.21.0", "0.32.0")  # those that are asked before every change
 MINUTES = 10
 
 

@@ -8,6 +8,7 @@ from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Draft, Target
 from specfix.engines import Engine
 from specfix.errors import MissingFact, NotApplicable
+from specfix.facts.architecture import DraftClasses
 from specfix.facts.aux import AuxPlan, fc_states, mismatch_phase
 
 FC = ("fc.weight", "model.fc.weight")
@@ -23,12 +24,19 @@ PLAIN = frozenset({"F64", "F32", "F16", "BF16"})
     requires=["AUX002", "AUX003"],
 )
 def aux_count_against_fc(
-    target: Target, draft: Draft, engine: Engine, method: str, aux_plan: AuxPlan, runners: tuple[str, ...]
+    target: Target,
+    draft: Draft,
+    engine: Engine,
+    method: str,
+    aux_plan: AuxPlan,
+    runners: tuple[str, ...],
+    draft_classes: DraftClasses | None = None,
 ) -> Iterator[Finding]:
     """The aux layers, what the engine builds ``fc`` for, and the width of ``fc.weight`` are not one number."""
     if method != "eagle3":
         raise NotApplicable(f"a {method} draft's fc follows its ids")
-    built, count = fc_states(draft, engine), len(aux_plan.ids)
+    names = draft_classes.built if draft_classes else ()
+    built, count = fc_states(draft, engine, names), len(aux_plan.ids)
     source = f"the draft names {list(aux_plan.ids)}" if aux_plan.place else f"{engine} guesses {list(aux_plan.ids)}"
     if count != built:
         yield Finding(
@@ -42,7 +50,17 @@ def aux_count_against_fc(
                 ("draft_config",),
             ),
         )
-    hidden = draft.number("target_hidden_size") or target.integer("hidden_size")
+    arriving = target.integer("hidden_size")
+    hidden = draft.number("target_hidden_size") or draft.number("hidden_size") or arriving
+    if hidden != arriving:
+        yield Finding(
+            f"{engine} builds the head's fc for states of {hidden} (the draft's target_hidden_size, else its own "
+            f"hidden_size), and the target's are of {arriving}: drafting fails on their shape.",
+            draft.at("target_hidden_size" if draft.config.find("target_hidden_size") else "hidden_size"),
+            mismatch_phase(runners),
+            related=(target.at("hidden_size"),),
+            repair=Repair("manual", "take the draft that was trained for this target", ("draft_config",)),
+        )
     fc = draft.tensor(*FC)
     if fc.dtype not in PLAIN or len(fc.shape) != 2:
         raise MissingFact(f"how many inputs fc.weight of {fc.dtype} and shape {list(fc.shape)} takes in {fc.file}")

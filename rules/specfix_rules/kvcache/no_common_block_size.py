@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Serving
 from specfix.engines import Engine
+from specfix.engines.facts.hardware import KernelSizes
 from specfix.errors import NotApplicable, known
-from specfix.facts.blocks import BACKEND, kernel_block
+from specfix.facts.blocks import BACKEND, kernel_block, kernel_size
 
 
 @rule(
@@ -17,20 +18,46 @@ from specfix.facts.blocks import BACKEND, kernel_block
     severity="error",
     evidence=["vllm-project/vllm#54180", "vllm-project/vllm#47882", "vllm/v1/worker: select_common_block_size"],
 )
-def no_common_block_size(serving: Serving, engine: Engine, backend: str | None = None) -> Iterator[Finding]:
+def no_common_block_size(
+    serving: Serving,
+    engine: Engine,
+    backend: str | None = None,
+    fixed_kernels: dict[str, KernelSizes] | None = None,
+) -> Iterator[Finding]:
     """The attention backend takes neither the KV cache block size nor a part of it."""
-    if serving.block_size is None:
+    fixed = fixed_kernels or {}
+    if serving.block_size is None and not fixed:
         raise NotApplicable("the engine picks a block size that its backend takes")
+    if serving.block_size is None and serving.attention_backend is None:
+        raise NotApplicable("the engine picks a backend and a block size that go together")
     backend = known(backend, BACKEND)
-    if kernel_block(backend, serving.block_size, engine) is not None:
+    size = serving.block_size or max(size for stated in fixed.values() for size in stated.sizes or (1,))
+    stated = known(engine.blocks.backends.get(backend), f"the block sizes of {backend} in {engine}")
+    if kernel_block(backend, size, engine) is None:
+        others = ""
+    elif fixed and backend not in fixed and kernel_size(size, [stated, *fixed.values()]) is None:
+        name, its = next(iter(fixed.items()))
+        others = f", while the target's own layers have {name}, which takes {said(its)}"
+    else:
         return
-    stated = engine.blocks.backends[backend]
-    takes = [str(size) for size in stated.sizes or ()] + [f"multiples of {base}" for base in stated.multiples or ()]
+    given = f"--block-size is {size}" if serving.block_size else f"The target needs KV cache blocks of {size}"
     yield Finding(
-        f"--block-size is {serving.block_size}, and {backend} of {engine} takes {', '.join(takes)}: there is no "
-        "common block size, and the engine refuses to start.",
-        serving.at("block_size"),
+        f"{given}, and {backend} of {engine} takes {said(stated)}{others}: there is no common block size, and the "
+        "engine refuses to start.",
+        serving.at("block_size" if serving.block_size else "attention_backend"),
         "load",
         related=(serving.at("attention_backend"),) if serving.attention_backend else (),
-        repair=Repair("manual", f"a --block-size that {backend} takes, or leave the option out", ("engine_args",)),
+        repair=Repair(
+            "manual",
+            "another --attention-backend"
+            if others
+            else f"a --block-size that {backend} takes, or leave the option out",
+            ("engine_args",),
+        ),
     )
+
+
+def said(stated: KernelSizes) -> str:
+    """The sizes in words."""
+    parts = [str(size) for size in stated.sizes or ()] + [f"multiples of {base}" for base in stated.multiples or ()]
+    return ", ".join(parts)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from specfix.checker import Finding, Repair, rule
-from specfix.deployment import Serving, Target
+from specfix.deployment import Hardware, Serving, Target
 from specfix.engines import Engine
-from specfix.errors import NotApplicable, known
-from specfix.facts.architecture import architecture_of
+from specfix.errors import MissingFact, NotApplicable, known
+from specfix.facts.architecture import architecture_of, language_class
 from specfix.facts.aux import AUX_METHODS
+
+OWN = "vllm.models."  # where a model may have a class of its own for each platform; what is known is CUDA's
 
 
 @rule(
@@ -19,10 +21,13 @@ from specfix.facts.aux import AUX_METHODS
     evidence=[
         "vllm-project/vllm#22642",
         "vllm-project/vllm#32079",
+        "vllm-project/vllm#45546",
         "vllm/model_executor/models/interfaces.py: SupportsEagle3",
     ],
 )
-def target_lacks_eagle3(target: Target, serving: Serving, engine: Engine, method: str) -> Iterator[Finding]:
+def target_lacks_eagle3(
+    target: Target, serving: Serving, engine: Engine, method: str, hardware: Hardware | None = None
+) -> Iterator[Finding]:
     """The target's class does not hand out auxiliary hidden states, or a list in the config stage stops it."""
     if method not in AUX_METHODS:
         raise NotApplicable(f"{method} reads no auxiliary hidden states")
@@ -45,7 +50,16 @@ def target_lacks_eagle3(target: Target, serving: Serving, engine: Engine, method
             )
             return
     name = architecture_of(target, engine)
+    if (
+        hardware is not None
+        and hardware.platform == "rocm"
+        and engine.methods.architectures.get(name, "").startswith(OWN)
+    ):
+        raise MissingFact(f"the class that {engine} has for {name} on ROCm")
     supported = known(eagle.support.get(name), f"whether {name} of {engine} supports EAGLE3")
+    if supported and name in eagle.language_by_config:
+        name = language_class(target, engine)
+        supported = known(eagle.support.get(name), f"whether {name} of {engine} supports EAGLE3")
     if not supported:
         yield Finding(
             f"{engine} has no EAGLE3 interface on {name}: {method} needs the target's auxiliary hidden states, and "

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from specfix.checker import Change, Finding, Phase, Repair, rule
+from specfix.checker import Change, Finding, Repair, rule
 from specfix.deployment import Draft, Serving, Target
 from specfix.engines import Engine
 from specfix.errors import MissingFact
 from specfix.facts.lengths import raises_positions, size_only
-from specfix.facts.positions import Shortfall
+from specfix.facts.positions import Shortfall, consequence
 
 KEY = "max_position_embeddings"
 
@@ -19,6 +19,7 @@ KEY = "max_position_embeddings"
     "draft-position-table",
     severity="error",
     evidence=["vllm-project/vllm#48894", "vllm-project/vllm#49343", "vllm-project/vllm#57941"],
+    requires=["POS003"],
 )
 def draft_position_table(
     target: Target,
@@ -50,26 +51,6 @@ def draft_position_table(
         "certain" if len(told) == 1 else "likely",
         related=(asked,),
         repair=repair(draft, served_length, engine),
-    )
-
-
-def consequence(short: Shortfall, eager: bool, lifted: bool, engine: Engine) -> tuple[Phase, str]:
-    """Phase and words of what the runner does past the limit."""
-    runner = f"{engine}'s {short.runner} runner"
-    if short.kind == "stops":
-        although = " (raising the table, as this release does, does not raise that limit)" if lifted else ""
-        return "silent", (
-            f"Once the longest sequence of a batch nears {short.limit} tokens, {runner} stops drafting for the whole "
-            f"batch{although}: nothing more is accepted, and no log line says so."
-        )
-    if eager:
-        return "silent", (
-            f"Past {short.limit} tokens {runner} reads rows that are not in the rotary table: the drafts are garbage, "
-            "next to nothing is accepted, and no log line says so."
-        )
-    return "runtime", (
-        f"Past {short.limit} tokens {runner} indexes rows that are not in the rotary table: the compiled draft fails "
-        "with a device-side assert and the engine dies."
     )
 
 

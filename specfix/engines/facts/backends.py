@@ -52,11 +52,32 @@ class Backend:
 
 
 @dataclass(frozen=True, slots=True)
+class DraftAttention:
+    """What becomes of attention for a draft.
+
+    ``own``: runner ("V1"), or runner and family of drafters ("V2.dflash"), to whether the draft's backend is chosen for
+    itself, and by ``attention_backend`` of the speculative config; else it has the target's, chosen or forced.
+    ``chained``: platform to the attention metadata (class names) with which a draft may draft a second token, and
+    others end in an error; a platform that is not there takes any. ``flashinfer_graphs``: major compute capabilities on
+    which FlashInfer lets a step that verifies drafts be captured in one CUDA graph. ``connector_waits``: in the V1
+    runner a KV connector's step does not end before the draft has run. ``one_group``: the layers of a draft must be in
+    one KV cache group of the V1 runner's, but for drafters with a test of their own.
+    """
+
+    own: dict[str, bool] = field(default_factory=dict)
+    chained: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    flashinfer_graphs: tuple[int, ...] | None = None
+    connector_waits: bool | None = None
+    one_group: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class BackendFacts:
     """``backends``: by the name that --attention-backend (VLLM_ATTENTION_BACKEND in older releases) takes
-    (v1/attention/backends/registry.py). Their block sizes are in ``blocks``."""
+    (v1/attention/backends/registry.py). Their block sizes are in ``blocks``. ``draft``: what a draft gets of them."""
 
     backends: dict[str, Backend] = field(default_factory=dict)
+    draft: DraftAttention = field(default_factory=DraftAttention)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ class LengthFacts:
     ``raise_also_lifts_length``: whether the draft's derived length (the V1 guard) is raised as well.
     ``limits_target``: with the V2 runner the target's max_model_len is lowered to the draft's derived length,
     except where positions are raised.
+    ``overrides_reach_draft``: whether what --hf-overrides set in the target's config is set in the draft's as well.
     """
 
     keys: tuple[str, ...] | None
@@ -37,6 +38,7 @@ class LengthFacts:
     limits_target: bool | None
     overriding_key: str | None = None
     longrope_from_original: bool | None = None
+    overrides_reach_draft: bool | None = None
 
 
 Rows = Literal[
@@ -64,6 +66,53 @@ class RopeFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Head:
+    """What the class of a drafting head builds, and what its ``load_weights`` makes of a checkpoint.
+
+    ``parts``: paths of modules and parameters that a checkpoint may hold, in its own names, layer numbers as ``*``;
+    ``x.**`` is anything under x. A name that is none of them ends the start. ``layers``: "config" where
+    num_hidden_layers are built, "one" where always one is. ``doubled``: the first layer's attention takes embeddings
+    and hidden states side by side. ``keys``: keys of the config that the class asks for, of those that change what is
+    built. ``mapping``: when there is a place for ``d2t``: "always", where draft_vocab_size is of "other size" than the
+    target's vocabulary, where it is "smaller"; None: never. ``notes_own``: tensors (lm_head, embed_tokens) that it
+    notes when the checkpoint has them. ``skipped``: words of names that are passed over, some of them in certain cases
+    only. ``renames``: parts of names that are replaced (``midlayer.``). ``fc_ids``: lists of the config's dflash_config
+    or eagle_config whose length is the number of states that ``fc`` takes, in the order in which they count, before the
+    number of the draft's layers; ``*``: the ids that the runner takes.
+    ``demands``: tensors without which a draft of a reduced vocabulary is refused (lm_head, d2t). ``fc_states``: as in
+    EagleFacts, () where it is not read. ``fc_bias``: whether ``fc`` has a bias. ``qkv_bias``: the key of the config
+    that gives attention's q, k and v one, "never" where they have none; None: not read.
+    """
+
+    parts: tuple[str, ...]
+    layers: Literal["config", "one"] | None
+    doubled: bool
+    keys: tuple[str, ...]
+    mapping: Literal["always", "other size", "smaller"] | None
+    notes_own: tuple[str, ...]
+    skipped: tuple[str, ...]
+    renames: dict[str, str] = field(default_factory=dict)
+    fc_ids: tuple[str, ...] = ()
+    demands: tuple[str, ...] = ()
+    fc_states: tuple[str, ...] = ()
+    fc_bias: bool | None = None
+    qkv_bias: Literal["attention_bias", "never"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Borrowing:
+    """When a draft takes what the target has in the place of its own.
+
+    ``embeddings``: where its checkpoint is without them ("missing"), and they are as wide as the target's ("missing,
+    same width"), where both have the "same shape", or "always"; None: unknown. ``lm_head``: by method, "" for any
+    other: "missing", "same shape", "always", "never", or where it has no ``d2t`` ("unmapped").
+    """
+
+    embeddings: Literal["missing", "missing, same width", "same shape", "always"] | None
+    lm_head: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class EagleFacts:
     """EAGLE3 support and auxiliary hidden states.
 
@@ -88,6 +137,14 @@ class EagleFacts:
     is said of its aux states there depends on that class, and they are not in ``aux_final_layer``.
     ``fc_states``: draft architecture to where the number of states that its ``fc`` takes comes from, the
     first that is there: keys of its config, len(key), a number.
+
+    ``heads``: draft architecture to what its class builds. ``borrowing``: by runner ("V1", "V2"), and by runner and
+    method ("V2 dflash") where a method has a loader of its own. ``mask_places``: runner to the keys that give a
+    parallel drafter its mask token, the first that is there counts, and none ends the start. ``refuse_missing``:
+    built-in drafts whose class refuses a checkpoint without their layers; others run with whatever is in memory.
+    ``mtp_own``: built-in drafts to what their layers must bring though the target has it too (embed_tokens,
+    shared_head.head): without it an unquantised checkpoint is refused. ``load_config``: runner to whether it loads a
+    head as ``draft_load_config`` says.
     """
 
     has_interface: bool
@@ -104,15 +161,45 @@ class EagleFacts:
     aux_final_layer: dict[str, bool | None] = field(default_factory=dict)
     language_by_config: tuple[str, ...] = ()
     fc_states: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
+    heads: dict[str, Head] = field(default_factory=dict)
+    borrowing: dict[str, Borrowing] = field(default_factory=dict)
+    mask_places: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    refuse_missing: tuple[str, ...] = ()
+    mtp_own: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    load_config: dict[str, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class LayerFacts:
-    """Where the order of the draft's layer names decides something: file to "sorted" or "unsorted".
+    """What becomes of the draft's layers.
 
-    Unsorted is a bare set. A loop that treats all names alike and a look at any one of them do not count."""
+    ``iteration``: where the order of their names decides something: file to "sorted" or "unsorted". Unsorted is a bare
+    set. A loop that treats all names alike and a look at any one of them do not count.
+    ``windowed``: draft architecture to whether each layer's attention gets a window of its own, by the config.
+    ``past_lists``: architectures of built-in drafts whose layers, numbered on from the target's last, look their number
+    up in the config's layer_types, however long that is. ``cut_lists``: model types whose own config class keeps no
+    more of layer_types than num_hidden_layers."""
 
     iteration: dict[str, Literal["sorted", "unsorted"]] = field(default_factory=dict)
+    windowed: dict[str, bool] = field(default_factory=dict)
+    past_lists: tuple[str, ...] | None = None
+    cut_lists: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Renaming:
+    """The name of a class for a draft: ``prefix`` before its own, unless that starts or ends so, or is one of
+    ``names``."""
+
+    prefix: str
+    starts: tuple[str, ...] = ()
+    ends: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def of(self, name: str) -> str:
+        """What becomes of ``name``."""
+        kept = name.startswith(self.starts) or name.endswith(self.ends) or name in self.names
+        return name if kept else f"{self.prefix}{name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +208,27 @@ class MethodFacts:
 
     ``methods``: values of the ``method`` key. ``architectures``: registry name to "module:Class", the module as the
     registry writes it (a bare name is one of the model folder). ``drafts``: those that the registry keeps for
-    speculative decoding; ``dropped``: names of earlier registries to the last release that had them.
+    speculative decoding; ``dropped``: names of earlier registries to the last release that had them; ``multimodal``:
+    those of models that take more than text.
+
+    ``renamed``: method to what it makes of a draft's architectures where the config is no wrapper (EAGLEConfig).
+    ``drafters``: runner to the methods that it has a drafter for; it dies of any other one. ``extra_slots_refuse``:
+    what the V1 runner's drafters refuse that need more input slots than the target (a draft model, parallel drafting):
+    "multimodal" targets, drafts with "mrope"; each with the methods whose own drafter allows it.
+    ``mla_types``: model types that may have multi-head latent attention, ``mla_types_of_heads``: those of a renamed
+    draft's own config. A draft of another type gets plain attention, whatever its config states.
     """
 
     methods: tuple[str, ...]
     architectures: dict[str, str]
     drafts: tuple[str, ...] = ()
     dropped: dict[str, str] | None = None
+    multimodal: tuple[str, ...] | None = None
+    renamed: dict[str, Renaming] | None = None
+    drafters: dict[str, tuple[str, ...]] | None = None
+    extra_slots_refuse: dict[str, tuple[str, ...]] | None = None
+    mla_types: tuple[str, ...] | None = None
+    mla_types_of_heads: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

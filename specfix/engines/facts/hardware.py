@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from specfix.engines.facts.recurrent import RecurrentFacts
+
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
@@ -82,7 +84,7 @@ class BlockFacts:
     where there is none. ``default``: --block-size when not given, by platform ("cuda", "cpu", "rocm"); None
     where it is computed. ``default_adapts``: platform to whether a backend that does not take the default
     then gets a size of its own. ``backends``: backend name (FLASH_ATTN) to its kernel sizes.
-    ``cpu_backend``: the backend of the CPU platform for plain attention.
+    ``cpu_backend``: the backend of the CPU platform for plain attention. ``recurrent``: of layers that keep a state.
     """
 
     proposer: Unit | None
@@ -92,3 +94,4 @@ class BlockFacts:
     backends: dict[str, KernelSizes]
     cpu_backend: str | None
     default_adapts: dict[str, bool] = field(default_factory=dict)
+    recurrent: RecurrentFacts = field(default_factory=RecurrentFacts)

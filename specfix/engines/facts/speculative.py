@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from specfix.engines.facts.decisions import Condition, Step
+from specfix.engines.facts.requests import RequestFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,9 @@ class SpeculativeFacts:
     ``then`` is the names of the values of which the first that is there counts. ``multiples``: where ``when`` holds, a
     num_speculative_tokens above the value named ``then`` must be a multiple of it. ``refusals``: each whose ``when``
     holds ends the start, by an error of its own or as a number that is not there cannot be compared; those that hang on
-    what cannot be lifted are left out.
+    what cannot be lifted are left out. ``architectures``: what the first that holds makes of the architectures of the
+    draft's config, beside the names that EAGLE drafts get (``methods.renamed``); None where that is not understood.
+    ``requests``: what is done with what requests ask for.
     """
 
     keys: dict[str, Key] | None = None
@@ -61,6 +64,8 @@ class SpeculativeFacts:
     tokens: tuple[Step, ...] | None = None
     multiples: tuple[Step, ...] | None = None
     refusals: tuple[Step, ...] | None = None
+    architectures: tuple[Step, ...] | None = None
+    requests: RequestFacts = field(default_factory=RequestFacts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,10 @@ from specfix.engines.readers.layers import read_layers
 from specfix.engines.readers.lengths import read_lengths
 from specfix.engines.readers.methods import read_methods
 from specfix.engines.readers.mtp import read_mtp
+from specfix.engines.readers.numbers import read_numbers
+from specfix.engines.readers.parallel import read_parallel
 from specfix.engines.readers.platforms import read_platforms
+from specfix.engines.readers.quantisation import read_quantisation
 from specfix.engines.readers.requirements import read_requirements
 from specfix.engines.readers.rope import read_rope
 from specfix.engines.readers.runner import read_runner
@@ -63,8 +66,8 @@ def _read(tree: SourceTree, source: str, version: str | None) -> Engine:
         eagle=read_eagle(tree, unknown, methods),
         cpu=read_cpu(tree, unknown),
         triton=read_triton(tree, unknown),
-        blocks=read_blocks(tree, unknown),
-        layers=read_layers(tree, unknown),
+        blocks=read_blocks(tree, unknown, methods),
+        layers=read_layers(tree, unknown, methods),
         methods=methods,
         traits=read_traits(tree, unknown, methods),
         serve=read_serve(tree, unknown),
@@ -73,6 +76,9 @@ def _read(tree: SourceTree, source: str, version: str | None) -> Engine:
         speculative=read_speculative(tree, unknown),
         mtp=read_mtp(tree, unknown),
         speculators=read_speculators(tree, unknown),
+        quantisation=read_quantisation(tree, unknown, methods),
+        numbers=read_numbers(tree, unknown),
+        parallel=read_parallel(tree, unknown, methods),
         variables=read_variables(tree, unknown),
         requirements=read_requirements(tree, unknown),
         configs=read_configs(tree, unknown),

@@ -9,6 +9,7 @@ from typing import Any, Final
 from specfix.engines.facts.backends import Backend, BackendFacts
 from specfix.engines.facts.decisions import Condition, Step
 from specfix.engines.readers.answers import Answers, Backing
+from specfix.engines.readers.draft_attention import read_draft_attention
 from specfix.engines.readers.folding import NONE, RAISES, has_unread, if_, steps, why_unread
 from specfix.engines.readers.old_backends import V1, old_backends
 from specfix.engines.source.classes import Classes
@@ -55,7 +56,7 @@ def read_backends(tree: SourceTree, unknown: dict[str, str]) -> BackendFacts:
         backends[name] = Backend(path, present=path is None or _is_there(tree, path))
         if path and backends[name].present:
             unknown[f"backends.backends.{name}"] = "its class is made in a way that cannot be read"
-    return BackendFacts(backends)
+    return BackendFacts(backends, read_draft_attention(tree))
 
 
 def class_paths(tree: SourceTree) -> dict[str, str | None]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from specfix.engines.facts.drafting import MethodFacts
 from specfix.engines.facts.hardware import BlockFacts, KernelSizes, Unit
+from specfix.engines.facts.recurrent import RecurrentFacts
+from specfix.engines.readers.recurrent import read_recurrent
 from specfix.engines.source.classes import Class, Classes, Lineage
 from specfix.engines.source.tree import SourceTree, dotted, find_function, literal, walk
 
@@ -18,7 +21,7 @@ OLD_SIZES = "supported_kernel_block_sizes"  # a class attribute
 UNKNOWN = KernelSizes(None, None)
 
 
-def read_blocks(tree: SourceTree, unknown: dict[str, str]) -> BlockFacts:
+def read_blocks(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts | None = None) -> BlockFacts:
     backends = dict(_backends(tree))
     if not backends:
         unknown["blocks.backends"] = "no registry of attention backends by name and class"
@@ -48,6 +51,7 @@ def read_blocks(tree: SourceTree, unknown: dict[str, str]) -> BlockFacts:
         backends=sizes,
         cpu_backend=_cpu_backend(tree, unknown),
         default_adapts={platform: _adapts(tree, platform) for platform in default},
+        recurrent=read_recurrent(tree, methods) if methods else RecurrentFacts(),
     )
 
 

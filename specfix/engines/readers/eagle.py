@@ -6,9 +6,18 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from specfix.engines.facts.drafting import EagleFacts, MethodFacts
+from specfix.engines.facts.drafting import EagleFacts, Head, MethodFacts
 from specfix.engines.readers.aux import LAYERS, fc_states, final_layer, formula, records, records_outputs
 from specfix.engines.readers.aux_places import Unreadable, read_places
+from specfix.engines.readers.heads import (
+    built_beside,
+    read_borrowing,
+    read_head,
+    read_load_config,
+    read_mask_places,
+    refuses_missing,
+    strict_loader,
+)
 from specfix.engines.source.classes import Class, Classes, Lineage
 from specfix.engines.source.tree import SourceTree, dotted, find_function, literal, walk
 
@@ -57,7 +66,29 @@ def read_eagle(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts) 
         aux_final_layer=final,
         language_by_config=tuple(by_config),
         fc_states=states,
+        heads=_heads(models.classes, methods),
+        borrowing=read_borrowing(tree),
+        mask_places=read_mask_places(tree),
+        load_config=read_load_config(tree),
+        mtp_own=_mtp_own(tree, models.classes, methods),
+        refuse_missing=tuple(
+            name for name in methods.drafts if refuses_missing(models.classes, methods.architectures[name])
+        ),
     )
+
+
+def _mtp_own(tree: SourceTree, classes: Classes, methods: MethodFacts) -> dict[str, tuple[str, ...]]:
+    if not strict_loader(tree):
+        return {}
+    own = {name: built_beside(classes, methods.architectures[name]) for name in methods.drafts if "MTP" in name}
+    return {name: parts for name, parts in own.items() if parts}
+
+
+def _heads(classes: Classes, methods: MethodFacts) -> dict[str, Head]:
+    """What the classes of drafting heads build; those that load in another way are left out."""
+    read = {path: read_head(classes, path) for name in methods.drafts for path in [methods.architectures[name]]}
+    found = {name: read[methods.architectures[name]] for name in methods.drafts}
+    return {name: head for name, head in found.items() if head is not None}
 
 
 class _Models:

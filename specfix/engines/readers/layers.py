@@ -1,4 +1,5 @@
-"""Where the order of the draft's layer names decides something, and whether that order is a fixed one.
+"""What becomes of the draft's layers: where the order of their names decides something, and whether that order is a
+fixed one; what they take from the config's per-layer lists.
 
 The names are kept in a set of strings, whose order differs from one process to the next.
 """
@@ -9,14 +10,15 @@ import ast
 from collections.abc import Iterator
 from typing import Literal
 
-from specfix.engines.facts.drafting import LayerFacts
+from specfix.engines.facts.drafting import LayerFacts, MethodFacts
+from specfix.engines.readers.layer_lists import read_cut_lists, read_past_lists, read_windowed
 from specfix.engines.source.tree import SourceTree, dotted, literal, walk
 
 FOLDERS = ("v1/spec_decode", "v1/worker")
 NAMES = ("attn_layer_names", "indexer_layer_names")
 
 
-def read_layers(tree: SourceTree, unknown: dict[str, str]) -> LayerFacts:
+def read_layers(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts) -> LayerFacts:
     files = [file for folder in FOLDERS for file in tree.files(folder) if _names_any(tree.text(file))]
     if not files:
         unknown["layers.iteration"] = "no file was seen that keeps the draft's layer names"
@@ -26,7 +28,7 @@ def read_layers(tree: SourceTree, unknown: dict[str, str]) -> LayerFacts:
         orders = set(_orders(tree.module(file), sets))
         if orders:
             iteration[file] = "unsorted" if "unsorted" in orders else "sorted"
-    return LayerFacts(iteration)
+    return LayerFacts(iteration, read_windowed(tree, methods), read_past_lists(tree, methods), read_cut_lists(tree))
 
 
 def _names_any(text: str | None) -> bool:

@@ -18,6 +18,7 @@ RAISE = "_maybe_override_draft_max_position_embeddings"
 KEYS = "ModelArchConfigConvertorBase.derive_max_model_len_and_key"  # older releases: in DERIVE itself
 LIMIT = "_limit_max_model_len_to_draft"
 ORIGINAL = "original_max_position_embeddings"
+OVERRIDES = "hf_overrides"
 
 
 def read_lengths(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts) -> LengthFacts:
@@ -58,6 +59,7 @@ def read_lengths(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts
         limits_target=_limits_target(tree, unknown),
         overriding_key=_overriding_key(source),
         longrope_from_original=_longrope_from_original(derive) if derive else None,
+        overrides_reach_draft=_overrides_reach_draft(tree, unknown),
     )
 
 
@@ -236,3 +238,41 @@ def _lifts_length(tree: SourceTree) -> bool:
     raised = next(_calls(tree, file, RAISE))
     derived = [*_calls(tree, file, DERIVE), *_calls(tree, file, DERIVE.lstrip("_"))]
     return any(call.lineno > raised.lineno for call in derived)
+
+
+def _overrides_reach_draft(tree: SourceTree, unknown: dict[str, str]) -> bool | None:
+    """Whether the draft's ModelConfig is made with a mapping that was given for the target.
+
+    It is not where the argument is the release's own function, or what a function makes that, for what is not
+    callable, returns something without it."""
+    file = tree.config_file("SpeculativeConfig")
+    for call in _calls(tree, file, "ModelConfig") if file else ():
+        value = next((keyword.value for keyword in call.keywords if keyword.arg == OVERRIDES), None)
+        if file is None or value is None:
+            continue
+        if (dotted(value) or "").endswith(".hf_config_override"):
+            return False
+        maker = next(_makers(tree, file, value), None)
+        if maker is not None:
+            return not any(_leaves_out_mappings(node) for node in walk(maker, ast.If))
+    unknown["lengths.overrides_reach_draft"] = "no ModelConfig with hf_overrides is made in SpeculativeConfig"
+    return None
+
+
+def _makers(tree: SourceTree, file: str, value: ast.expr) -> Iterator[ast.FunctionDef]:
+    """Functions of the file whose result was assigned to the name ``value``."""
+    module = tree.module(file)
+    for assign in walk(module, ast.Assign) if module and isinstance(value, ast.Name) else ():
+        if isinstance(assign.value, ast.Call) and any(dotted(target) == dotted(value) for target in assign.targets):
+            name = (dotted(assign.value.func) or "?").rpartition(".")[2]
+            if function := tree.function(file, name):
+                yield function
+
+
+def _leaves_out_mappings(node: ast.If) -> bool:
+    """``if not callable(x): return …`` of something without x."""
+    match node.test:
+        case ast.UnaryOp(ast.Not(), ast.Call(ast.Name("callable"), [ast.Name(name)])):
+            returned = [each.value for each in node.body if isinstance(each, ast.Return) and each.value]
+            return bool(returned) and all(use.id != name for value in returned for use in walk(value, ast.Name))
+    return False

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from specfix.engines.facts.drafting import MethodFacts
+from specfix.engines.readers.draft_classes import drafters, extra_slots_refuse, mla_types, renamings
 from specfix.engines.source.tree import SourceTree, literal
 
 SPECULATIVE = ("config/speculative.py", "config/__init__.py", "config.py")
@@ -14,6 +15,7 @@ NAME = "SpeculativeMethod"
 ALL_MODELS = "_VLLM_MODELS"
 DRAFTS = "_SPECULATIVE_DECODING_MODELS"
 DROPPED = "_PREVIOUSLY_SUPPORTED_MODELS"
+MULTIMODAL = "_MULTIMODAL_MODELS"
 
 
 def read_methods(tree: SourceTree, unknown: dict[str, str]) -> MethodFacts:
@@ -32,7 +34,26 @@ def read_methods(tree: SourceTree, unknown: dict[str, str]) -> MethodFacts:
     if not isinstance(dropped, dict):
         unknown["methods.dropped"] = f"no {DROPPED} in {REGISTRY}"
         dropped = None
-    return MethodFacts(methods, architectures, tuple(sorted(drafts)), dropped)
+    multimodal = tuple(sorted({n for n, _ in _entries(_assigned(registry, MULTIMODAL), registry)})) if registry else ()
+    if not multimodal:
+        unknown["methods.multimodal"] = f"no {MULTIMODAL} in {REGISTRY}"
+    plain, heads = mla_types(tree)
+    found = MethodFacts(
+        methods,
+        architectures,
+        tuple(sorted(drafts)),
+        dropped,
+        multimodal=multimodal or None,
+        renamed=renamings(tree),
+        drafters=drafters(tree, methods),
+        extra_slots_refuse=extra_slots_refuse(tree),
+        mla_types=plain,
+        mla_types_of_heads=heads,
+    )
+    for fact in ("renamed", "drafters", "extra_slots_refuse", "mla_types", "mla_types_of_heads"):
+        if getattr(found, fact) is None:
+            unknown[f"methods.{fact}"] = "the code that says so is not found"
+    return found
 
 
 def _assigned(module: ast.Module, name: str) -> ast.expr | None:

@@ -11,7 +11,8 @@ from specfix.engines.facts.decisions import Condition, Step
 from specfix.engines.facts.speculative import Key, SpeculativeFacts
 from specfix.engines.readers.annotations import Unreadable, allowed
 from specfix.engines.readers.paths import Paths, Reached
-from specfix.engines.source.joining import ends, every, is_lifted
+from specfix.engines.readers.requests import read_requests
+from specfix.engines.source.joining import ends, every, is_lifted, negated
 from specfix.engines.source.lift import RAISES, Lifter, fields_of, imported_from
 from specfix.engines.source.tree import SourceTree, dotted, find_function, literal, walk
 
@@ -52,6 +53,8 @@ def read_speculative(tree: SourceTree, unknown: dict[str, str]) -> SpeculativeFa
         tokens=tuple(_tokens(reached, unknown)),
         multiples=tuple(_multiples(reached, unknown)),
         refusals=tuple(_refusals(reached, keys)),
+        architectures=tuple(_architectures(reached)),
+        requests=read_requests(tree),
     )
 
 
@@ -299,6 +302,26 @@ def _refusals(reached: list[Reached], keys: Mapping[str, Key]) -> Iterator[Step]
             continue
         if is_lifted(when):
             yield Step(when, RAISES, line)
+
+
+def _architectures(reached: list[Reached]) -> Iterator[Step]:
+    """``self.draft_model_config.hf_config.architectures = ["DSparkDraftModel"]``, or one of two by a test."""
+    for each in reached:
+        match each.node:
+            case ast.Assign(targets=[ast.Attribute(value=owner, attr="architectures")], value=ast.List(elts=[one])):
+                name = dotted(owner) or ""
+                owned = each.local.get(name, ["name", name.removeprefix("self.")])
+            case _:
+                continue
+        if owned != ["name", "draft_model_config.hf_config"]:
+            continue
+        match one:
+            case ast.IfExp(test=ast.Name(id=asked), body=body, orelse=orelse) if asked in each.local:
+                ways = [(each.local[asked], body), (negated(each.local[asked]), orelse)]
+            case _:
+                ways = [(every(), one)]
+        for test, made in ways:
+            yield Step(every(each.when, test), literal(made), each.node.lineno)
 
 
 def _ordered(test: ast.expr) -> str:

@@ -137,6 +137,8 @@ class Classes:
         bases: list[Lineage] = []
         for expression in cls.node.bases:
             candidates = self.of_expression(cls.file, expression, cls.closure)
+            # of two of one name in a file the base is the one that was there before
+            candidates = [other for other in candidates if other is not cls] or candidates
             complete = complete and len(candidates) <= 1 and None not in candidates
             known = [candidate for candidate in candidates if candidate is not None]
             bases += [self.lineage(base) for base in known[:1]]
@@ -223,6 +225,11 @@ class Classes:
         mark = lineage.find(str(literal(reads[0].args[1])))
         value = literal(getattr(mark[1], "value", None)) if mark else False
         return value if isinstance(value, bool) and (mark or lineage.complete) else None
+
+    def function(self, file: str, name: str) -> ast.FunctionDef | None:
+        """The function of the source tree that ``name`` means in ``file``."""
+        found = self._function(file, name)
+        return found[1] if found else None
 
     def _function(self, file: str, name: str, hops: int = 0) -> tuple[str, ast.FunctionDef] | None:
         """The function that ``name`` means in ``file``, and its own file."""

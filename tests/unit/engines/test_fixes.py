@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from specfix.engines import Engine
+from specfix.engines.facts.backends import DraftAttention
 from specfix.engines.facts.decisions import Step
 from specfix.engines.facts.hardware import StandIn
+from specfix.engines.facts.recurrent import RecurrentFacts
+from specfix.engines.facts.requests import RequestFacts
 from specfix.engines.find import find_engine, shipped_versions
 from specfix.engines.fixes import FIXES, states
 
@@ -65,6 +68,30 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"blocks": {"proposer": "kernel", "table": "kernel", "common_size": True}},
         {"blocks": {"proposer": "manager", "table": "kernel", "common_size": True}},
     ),
+    "recurrent-speculation": (
+        {"blocks": {"recurrent": RecurrentFacts(refuses=False)}},
+        {"blocks": {"recurrent": RecurrentFacts(refuses=True)}},
+    ),
+    "recurrent-width": (
+        {"blocks": {"recurrent": RecurrentFacts(refuses=False, narrow=())}},
+        {"blocks": {"recurrent": RecurrentFacts(refuses=False, narrow=("SomeHybrid",))}},
+    ),
+    "recurrent-without-drafts": (
+        {"blocks": {"recurrent": RecurrentFacts(stale_without_drafts=False)}},
+        {"blocks": {"recurrent": RecurrentFacts(stale_without_drafts=True)}},
+    ),
+    "draft-own-backend": (
+        {"backends": {"draft": DraftAttention(own={"V1": True})}},
+        {"backends": {"draft": DraftAttention(own={"V1": False})}},
+    ),
+    "connector-waits-for-draft": (
+        {"backends": {"draft": DraftAttention(connector_waits=True)}},
+        {"backends": {"draft": DraftAttention(connector_waits=False)}},
+    ),
+    "grammar-at-reasoning-end": (
+        {"speculative": {"requests": RequestFacts(grammar_from_reasoning_end=True)}},
+        {"speculative": {"requests": RequestFacts(grammar_from_reasoning_end=False)}},
+    ),
     "sorted-draft-layers": (
         {"layers": {"iteration": {FILE: "sorted", OWN: "unsorted"}}},
         {"layers": {"iteration": {FILE: "unsorted", OWN: "sorted"}}},
@@ -72,6 +99,26 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "sorted-own-proposers": (
         {"layers": {"iteration": {FILE: "unsorted", OWN: "sorted"}}},
         {"layers": {"iteration": {FILE: "sorted", OWN: "unsorted"}}},
+    ),
+    "draft-own-quantisation": (
+        {"quantisation": {"drafts": {"Eagle3LlamaForCausalLM": "draft"}}},
+        {"quantisation": {"drafts": {"Eagle3LlamaForCausalLM": "target"}}},
+    ),
+    "draft-cache-dtype": (
+        {"quantisation": {"kv_cache_dtype": ("Eagle3LlamaForCausalLM",)}},
+        {"quantisation": {"kv_cache_dtype": ()}},
+    ),
+    "no-algorithm-is-none": (
+        {"quantisation": {"empty_method_is_none": True}},
+        {"quantisation": {"empty_method_is_none": False}},
+    ),
+    "draft-moe-backend-v2": (
+        {"quantisation": {"draft_moe_backend": ("V1", "V2"), "unquantised_moe": ("triton",)}, "runner": V2},
+        {"quantisation": {"draft_moe_backend": ("V1",), "unquantised_moe": ("triton",)}, "runner": V2},
+    ),
+    "assistant-kv-scales-v2": (
+        {"quantisation": {"assistant_scales": ("V2",)}, "methods": {"drafts": ("Gemma4MTPModel",)}},
+        {"quantisation": {"assistant_scales": ()}, "methods": {"drafts": ("Gemma4MTPModel",)}},
     ),
     "cpu-speculation": ({"cpu": {"refuses": None}}, {"cpu": {"refuses": "not supported"}}),
     "cpu-stand-ins": ({"cpu": {"stand_ins": ()}}, {"cpu": {"stand_ins": LAPSE}}),
@@ -122,7 +169,17 @@ def test_no_fact_and_no_reason_is_not_known_either(small_engine: SmallEngine) ->
         "fc-follows-config",
         "aux-state-for-each-id",
         "slot-unit",
+        "recurrent-speculation",
+        "recurrent-width",
+        "recurrent-without-drafts",
+        "draft-own-backend",
+        "connector-waits-for-draft",
+        "grammar-at-reasoning-end",
         "sorted-draft-layers",
+        "draft-own-quantisation",
+        "draft-cache-dtype",
+        "no-algorithm-is-none",
+        "draft-moe-backend-v2",
         "cpu-keeps-triton",
         "cpu-aux-setup",
         "cpu-sampling",

@@ -40,7 +40,11 @@ OLD = {
                     return getattr(hf_config, "original_max_position_embeddings", length)
             return length
     """,
-    "config/speculative.py": "class SpeculativeConfig: ...",
+    "config/speculative.py": """
+        class SpeculativeConfig:
+            def __post_init__(self):
+                self.draft_model_config = ModelConfig(hf_overrides=SpeculativeConfig.hf_config_override)
+    """,
     "config/vllm.py": "class VllmConfig: ...",
     "v1/worker/gpu_model_runner.py": """
         class Runner:
@@ -82,7 +86,9 @@ NEW = {
                 if self.method in ("ngram",):
                     pass
                 elif self.model is not None:
-                    self.draft_model_config = ModelConfig(model=self.model)
+                    self.draft_model_config = ModelConfig(
+                        model=self.model, hf_overrides=SpeculativeConfig.hf_config_override
+                    )
                     if self.method != "draft_model":
                         SpeculativeConfig._maybe_override_draft_max_position_embeddings(self.hf_config, 5)
 
@@ -138,6 +144,7 @@ def test_a_release_that_scales_yarn_and_raises_nothing(tmp_path: Path) -> None:
         limits_target=False,
         overriding_key="model_max_length",
         longrope_from_original=True,
+        overrides_reach_draft=False,
     )
     assert not unknown
 
@@ -170,6 +177,7 @@ def test_a_release_that_raises_positions_and_limits_the_target(tmp_path: Path) -
         limits_target=True,
         overriding_key=None,
         longrope_from_original=False,
+        overrides_reach_draft=False,
     )
     assert not unknown
 
@@ -243,3 +251,29 @@ def test_the_shipped_releases() -> None:
         assert facts.keys and facts.keys[0] == "max_position_embeddings"
         assert facts.raise_also_lifts_length is False
         assert facts.unscaled_model_types == ("gemma3",)
+
+
+@pytest.mark.parametrize(
+    ("argument", "maker", "reach"),
+    [
+        ("SpeculativeConfig.hf_config_override", "", False),
+        ("made", "if not callable(given):\n            return own()\n        return both(given)", False),
+        ("made", "return both(given)", True),
+        ("made", "if not callable(given):\n            return both(given)\n        return own()", True),
+        ("unheard_of", "", None),
+    ],
+)
+def test_whether_overrides_reach_the_draft(tmp_path: Path, argument: str, maker: str, reach: bool | None) -> None:
+    path = tmp_path / "vllm" / "config" / "speculative.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        "class SpeculativeConfig:\n"
+        f"    def compose(given):\n        {maker or 'pass'}\n\n"
+        "    def __post_init__(self):\n"
+        "        made = SpeculativeConfig.compose(self.target_model_config.hf_overrides)\n"
+        f"        self.draft_model_config = ModelConfig(model=self.model, hf_overrides={argument})\n"
+    )
+    unknown: dict[str, str] = {}
+    found = read_lengths(SourceTree(tmp_path / "vllm"), unknown, MethodFacts((), {}))
+    assert found.overrides_reach_draft is reach
+    assert ("lengths.overrides_reach_draft" in unknown) is (reach is None)

@@ -22,8 +22,13 @@ FILES = {
         _TEXT = {"OneForCausalLM": ("one", "One"), **{"TwoModel": ("two", "Two")}}
         _SPECULATIVE_DECODING_MODELS = {"OneMTP": ("vllm.models.one", "OneMTP")}
         _PREVIOUSLY_SUPPORTED_MODELS = {"ZeroForCausalLM": "0.1"}
+        _MULTIMODAL_MODELS = {"TwoModel": ("two", "Two")}
         _VLLM_MODELS = {**_TEXT, **_SPECULATIVE_DECODING_MODELS}
     """,
+}
+# what is read elsewhere: test_read_draft_classes
+NOT_IN_REGISTRY = {
+    f"methods.{fact}" for fact in ("renamed", "drafters", "extra_slots_refuse", "mla_types", "mla_types_of_heads")
 }
 
 
@@ -45,7 +50,8 @@ def test_named_literals_and_dicts_are_put_in_their_places(tmp_path: Path) -> Non
     }
     assert facts.drafts == ("OneMTP",)
     assert facts.dropped == {"ZeroForCausalLM": "0.1"}
-    assert not unknown
+    assert facts.multimodal == ("TwoModel",)
+    assert set(unknown) == NOT_IN_REGISTRY
 
 
 @pytest.mark.parametrize("file", ["config/__init__.py", "config.py"])
@@ -58,7 +64,8 @@ def test_methods_of_the_releases_before_the_config_was_split(tmp_path: Path, fil
 def test_a_source_that_states_neither(tmp_path: Path) -> None:
     facts, unknown = read(tmp_path, {"model_executor/models/registry.py": "", "config/speculative.py": ""})
     assert facts == MethodFacts((), {})
-    assert set(unknown) == {f"methods.{fact}" for fact in ("methods", "architectures", "drafts", "dropped")}
+    stated = ("methods", "architectures", "drafts", "dropped", "multimodal")
+    assert set(unknown) == {f"methods.{fact}" for fact in stated} | NOT_IN_REGISTRY
 
 
 def test_the_shipped_releases() -> None:

@@ -7,9 +7,11 @@ from textwrap import dedent
 
 import pytest
 
+from specfix.engines.facts.drafting import MethodFacts
 from specfix.engines.readers.layers import read_layers
 from specfix.engines.source.tree import SourceTree
 
+NO_METHODS = MethodFacts((), {})
 FILE = "v1/spec_decode/proposer.py"
 PROPOSER = """
     class Proposer:
@@ -31,7 +33,7 @@ def iteration(tmp_path: Path, names: str, use: str, file: str = FILE) -> dict[st
     path = tmp_path / "vllm" / file
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(dedent(PROPOSER.format(names=names, use=lines)))
-    return dict(read_layers(SourceTree(tmp_path / "vllm"), {}).iteration)
+    return dict(read_layers(SourceTree(tmp_path / "vllm"), {}, NO_METHODS).iteration)
 
 
 @pytest.mark.parametrize(
@@ -61,10 +63,10 @@ def test_a_set_that_another_file_fills_and_the_target_layers(tmp_path: Path) -> 
     heir.write_text("def f(self):\n    return self.drafter._draft_attn_layer_names[0]\n")
     other = tmp_path / "vllm/v1/worker/other.py"
     other.write_text("def f(self):\n    return self.target_attn_layer_names[0]\n")
-    assert read_layers(SourceTree(tmp_path / "vllm"), {}).iteration == {"v1/worker/heir.py": "unsorted"}
+    assert read_layers(SourceTree(tmp_path / "vllm"), {}, NO_METHODS).iteration == {"v1/worker/heir.py": "unsorted"}
 
 
 def test_an_empty_tree_is_unknown_not_wrong(tmp_path: Path) -> None:
     unknown: dict[str, str] = {}
-    assert read_layers(SourceTree(tmp_path), unknown).iteration == {}
+    assert read_layers(SourceTree(tmp_path), unknown, NO_METHODS).iteration == {}
     assert "layers.iteration" in unknown

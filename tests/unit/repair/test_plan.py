@@ -102,7 +102,13 @@ def test_options_and_variables(tmp_path: Path) -> None:
     @rule("AAA001", "options", severity="error", evidence=["a/b#1"])
     def options(serving: Serving) -> Iterator[Finding]:
         """Wants other options."""
-        wanted = Serving(method="eagle3", block_size=64, num_speculative_tokens=3, env={"KEEP": "1", "SET": "2"}, flags={"some_other_flag": 1})
+        wanted = Serving(
+            method="eagle3",
+            block_size=64,
+            num_speculative_tokens=3,
+            env={"KEEP": "1", "SET": "2"},
+            flags={"some_other_flag": 1},
+        )
         if serving != wanted:
             changes: Any = (
                 ("engine_args", "block-size", 64),

@@ -37,5 +37,8 @@ def test_example(case: Case, tmp_path: Path) -> None:
         assert left.reason
         assert left.reported.finding.repair is not None and left.reported.finding.repair.safety == "manual"
     first, after = {identity(found) for found in report.findings}, {identity(left.reported) for left in plan.left}
-    assert after <= first, "a repair made a new problem"
-    assert {identity(done) for done in plan.done} == first - after
+    # a rule that waits for another one speaks when that one is content
+    waited = {rule.code for rule in RULES if {done.code for done in plan.done} & set(rule.requires)}
+    new = {left.reported.code for left in plan.left if identity(left.reported) not in first}
+    assert new <= waited, "a repair made a new problem"
+    assert {identity(done) for done in plan.done} >= first - after

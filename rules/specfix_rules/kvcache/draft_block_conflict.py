@@ -1,0 +1,104 @@
+"""KVC011: a target and a draft whose kernels share no block size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from specfix.checker import Finding, Repair, rule
+from specfix.deployment import Draft, Hardware, Location, Serving, Target
+from specfix.engines import Engine
+from specfix.engines.conditions import choose, evaluate
+from specfix.engines.facts.hardware import KernelSizes
+from specfix.errors import MissingFact, NotApplicable, known
+from specfix.facts.attention import AITER, AITER_MLA, VARIABLE, asked_backend, is_mla
+from specfix.facts.blocks import kernel_size
+
+# block sizes that the engine may give the manager where nobody says one
+SIZES = (1, 16, 32, 64, 128, 256)
+
+
+@rule(
+    "KVC011",
+    "draft-block-conflict",
+    severity="error",
+    evidence=["vllm-project/vllm#39616", "vllm/v1/worker: select_common_block_size"],
+    requires=["KVC001", "HWR006"],
+)
+def draft_block_conflict(
+    target: Target, draft: Draft, serving: Serving, hardware: Hardware, engine: Engine
+) -> Iterator[Finding]:
+    """The target's backend and every one that the draft may get have no kernel block size in common."""
+    if draft.is_part_of(target) or not is_mla(target) or is_mla(draft):
+        raise NotApplicable("the draft has the target's kind of attention")
+    if hardware.platform == "cpu" or not known(engine.blocks.common_size, f"how {engine} picks a kernel block size"):
+        raise NotApplicable("nothing is split into kernel blocks")
+    own = candidates(hardware, engine, serving, mla=False)
+    asked = asked_backend(serving, engine)
+    tried = [asked] if asked else candidates(hardware, engine, serving, mla=True)
+    found = {name: conflicts(name, own, serving, engine) for name in tried}
+    if not any(found.values()):
+        return
+    # each is tried in turn, and why one is passed over is not all known; the first is what its switch asks for
+    first = tried[0]
+    if not found[first] or (asked is None and serving.env.get(AITER) is None):
+        raise MissingFact("the attention backend (--attention-backend)")
+    sizes = engine.blocks.backends
+    yield Finding(
+        f"{first} of {engine}, which the target has, works on blocks of {said(sizes[first])} tokens, and the draft, "
+        f"which has ordinary attention, gets {' or '.join(own)}, which take {said(sizes[own[0]])}: there is no common "
+        "block size, and the server does not start.",
+        place(serving, engine),
+        "warmup",
+        related=(draft.at("architectures"),),
+        repair=Repair("manual", "--attention-backend TRITON_MLA, or a release whose backends agree", ("engine_args",)),
+    )
+
+
+def conflicts(theirs: str, own: list[str], serving: Serving, engine: Engine) -> bool:
+    """Whether no block size suits the target's backend and any of the draft's."""
+    manager = (serving.block_size,) if serving.block_size else SIZES
+    taken = known(engine.blocks.backends.get(theirs), f"the block sizes of {theirs} in {engine}")
+    sizes = [stated for name in own if (stated := engine.blocks.backends.get(name)) is not None]
+    if unclear(taken):
+        return False
+    return bool(sizes) and all(
+        not unclear(stated) and all(kernel_size(size, [taken, stated]) is None for size in manager) for stated in sizes
+    )
+
+
+def candidates(hardware: Hardware, engine: Engine, serving: Serving, *, mla: bool) -> list[str]:
+    """Backends that may be chosen where nobody asks, in the order in which they are tried."""
+    on = serving.env.get(AITER, "0").lower() in {"1", "true"}
+    values: dict[str, object] = {
+        "platform": hardware.platform,
+        "use_mla": mla,
+        "use_sparse": False,
+        "rocm_aiter_ops.is_mla_enabled()": on and serving.env.get(AITER_MLA, "1").lower() in {"1", "true"},
+    }
+    if hardware.compute_capability is not None:
+        values["capability"] = list(hardware.compute_capability)
+        values["capability.major"], values["capability.minor"] = hardware.compute_capability
+    steps = engine.platforms.backends.get(hardware.platform) or ()
+    chosen = choose(steps, values).then
+    if chosen is not None:
+        return list(chosen)
+    # whatever the other switches are: all that any of the steps may give
+    possible = [step for step in steps if evaluate(step.when, values) is not False]
+    return list(dict.fromkeys(name for step in possible for name in step.then or ()))
+
+
+def unclear(stated: KernelSizes) -> bool:
+    return bool(stated.special) or (stated.sizes is None and stated.multiples is None)
+
+
+def said(stated: KernelSizes) -> str:
+    """The sizes in words."""
+    parts = [str(size) for size in stated.sizes or ()] + [f"multiples of {base}" for base in stated.multiples or ()]
+    return ", ".join(parts)
+
+
+def place(serving: Serving, engine: Engine) -> Location:
+    """What chose the target's backend."""
+    if serving.attention_backend or asked_backend(serving, engine) is None:
+        return serving.at("attention_backend" if serving.attention_backend else AITER)
+    return serving.at("attention_config" if serving.flag("attention_config") else VARIABLE)

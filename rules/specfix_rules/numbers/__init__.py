@@ -1,0 +1,1 @@
+"""Numbers that must fit together: draft tokens, batches, graphs, memory."""

@@ -1,0 +1,1 @@
+"""A draft on several devices: pipeline, tensor, context, data and expert parallelism."""

@@ -1,0 +1,1 @@
+"""Quantisation and dtypes."""

@@ -1,0 +1,1 @@
+"""Weights against configs, by safetensors headers."""

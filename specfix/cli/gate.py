@@ -1,0 +1,40 @@
+"""``specfix gate``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from specfix.cli import options
+from specfix.cli.outcome import Outcome
+
+
+def gate(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Launch files, or folders of them.")],
+    *,
+    engine: options.Engines = None,
+    hardware: options.Hardware = None,
+    form: options.Form = options.Format.text,
+    select: options.Select = None,
+    ignore: options.Ignore = None,
+    baseline: options.Baseline = None,
+    write_baseline: options.WriteBaseline = None,
+    fail_on: options.FailsOnOrSettings = None,
+    strict: options.StrictOrSettings = None,
+) -> Outcome:
+    """Check every launch in these files, as before a merge. Files that start no vLLM server, or one without
+    speculation, are passed over.
+
+    Exit status: as of check.
+    """
+    from specfix.cli.conclusion import Gate
+    from specfix.cli.launches import all_launches, check_all
+    from specfix.gate.settings import find_settings
+
+    settings = find_settings()
+    found = list(all_launches(files, named=False))
+    where = {"hardware": hardware or settings.hardware, "select": select or settings.select, "ignore": ignore or ()}
+    releases: list[str | None] = [*engine] if engine else [settings.engine]
+    by_release = [check_all(found, engine=release, **where) for release in releases]
+    return Gate.of(settings, fail_on, strict, baseline).outcome(by_release, form.value, write_baseline)

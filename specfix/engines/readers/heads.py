@@ -1,0 +1,486 @@
+"""What the classes of drafting heads build, by the names of a checkpoint, and what they borrow of the target."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from specfix.engines.facts.drafting import Borrowing, Head
+from specfix.engines.readers.aux import fc_states
+from specfix.engines.source.classes import Class, Classes, Lineage
+from specfix.engines.source.tree import SourceTree, dotted, literal, walk
+
+# keys of a draft's config that change what is built, where a class names them
+KEYS = (
+    "attention_bias",
+    "bias",
+    "draft_vocab_size",
+    "fc_norm",
+    "head_dim",
+    "norm_before_fc",
+    "norm_output",
+    "num_hidden_layers",
+    "qkv_bias",
+    "target_hidden_size",
+)
+LEAVES = "model_executor/layers/"  # the folder of layers that hold weights of their own
+FUSED = {"qkv_proj": ("q_proj", "k_proj", "v_proj"), "gate_up_proj": ("gate_proj", "up_proj")}
+MAPPING = "draft_id_to_target_id"
+ANYTHING = "**"  # of what lies under a path that could not be followed
+DEPTH = 6
+V1_FILES = ("v1/spec_decode/llm_base_proposer.py", "v1/spec_decode/eagle.py")
+LOADER = "model_executor/model_loader/default_loader.py"
+V2_FOLDER = "v1/worker/gpu/spec_decode"
+
+
+def read_head(classes: Classes, path: str) -> Head | None:
+    """The draft class at ``path``; None where it loads its weights in another way than these heads do."""
+    (cls, *others) = classes.at(path) or [None]
+    lineage = None if cls is None or others else classes.lineage(cls)
+    loading = lineage.method("load_weights") if lineage else None
+    if lineage is None or loading is None:
+        return None
+    text = ast.unparse(loading[1])
+    if "'model.' + name" not in text or "'lm_head' not in name" not in text:
+        return None
+    inner = next((made for made in _made(classes, lineage, "model")), None)
+    if inner is None:
+        return None
+    found = classes.lineage(inner)
+    sources = [*_own(lineage), *_own(found), *_layer_classes(classes, found)]
+    named = {constant for source in sources for constant in _named(source)}
+    own = {name for name in ("lm_head", "embed_tokens") if "process_eagle_weight" in text}
+    return Head(
+        parts=tuple(sorted({*_expanded(_parts(classes, found)), *_outer(lineage)})),
+        layers=_layers(found),
+        doubled=any("2 * self.hidden_size" in ast.unparse(source) for source in _layer_classes(classes, found)),
+        keys=tuple(key for key in KEYS if key in named),
+        mapping=_mapping(lineage),
+        notes_own=tuple(sorted(own)),
+        skipped=tuple(sorted({word for word in _skipped(loading[1]) if word != "None"})),
+        renames=_renames(found),
+        fc_ids=_fc_ids(classes, found),
+        fc_states=fc_states(found) or (),
+        fc_bias=_fc_bias(found),
+        qkv_bias=_qkv_bias(_layer_classes(classes, found)),
+        demands=tuple(sorted(_demands(loading[1]))),
+    )
+
+
+def _own(lineage: Lineage) -> list[ast.AST]:
+    """The ``__init__`` of each class that runs, the nearest first."""
+    found: list[ast.AST] = []
+    for owner in lineage.classes:
+        function = owner.members().get("__init__")
+        if isinstance(function, ast.FunctionDef):
+            found.append(function)
+            if "super().__init__(" not in ast.unparse(function):
+                break
+    return found
+
+
+def _inits(lineage: Lineage) -> Iterator[tuple[Class, ast.FunctionDef]]:
+    for owner in lineage.classes:
+        function = owner.members().get("__init__")
+        if isinstance(function, ast.FunctionDef):
+            yield owner, function
+            if "super().__init__(" not in ast.unparse(function):
+                return
+
+
+def _assigned(lineage: Lineage) -> Iterator[tuple[Class, str, ast.expr]]:
+    """What the ``__init__`` that runs, and those that it calls in turn, set on self."""
+    for owner, function in _inits(lineage):
+        for node in walk(function, ast.stmt):
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    name = dotted(target) or ""
+                    if name.count(".") == 1 and name.startswith("self."):
+                        yield owner, name.removeprefix("self."), node.value
+
+
+def _made(classes: Classes, lineage: Lineage, attribute: str) -> Iterator[Class]:
+    """The class of ``self.attribute``, where it can be told."""
+    for owner, name, value in _assigned(lineage):
+        if name == attribute and isinstance(value, ast.Call):
+            yield from (made for made in _meant(classes, lineage, owner, value) if made)
+
+
+def _parts(classes: Classes, lineage: Lineage, prefix: str = "", depth: int = DEPTH) -> set[str]:
+    """Paths of all modules and parameters, numbers as ``*``."""
+    found: set[str] = set()
+    if not lineage.complete or not depth:
+        found.add(prefix + ANYTHING)
+    for owner, name, value in _assigned(lineage):
+        for call in _calls(value):
+            path = f"{prefix}{name}"
+            kind = (dotted(call.func) or "").rpartition(".")[2]
+            if kind in {"ModuleList", "ModuleDict"}:
+                elements = [each for argument in call.args for each in _elements(argument)]
+                for element in elements:
+                    found |= _module(classes, lineage, owner, element, f"{path}.*", depth)
+                found |= set() if elements else {f"{path}.{ANYTHING}"}
+            else:
+                found |= _module(classes, lineage, owner, call, path, depth)
+    return found
+
+
+def _module(classes: Classes, lineage: Lineage, owner: Class, call: ast.Call, path: str, depth: int) -> set[str]:
+    made = _meant(classes, lineage, owner, call)
+    if not made:  # torch's own, and what is no module at all
+        return {path}
+    if None in made or len(made) > 1:
+        return {f"{path}.{ANYTHING}", path}
+    (cls,) = made
+    if cls is None or cls.file.startswith(LEAVES):
+        return {path}
+    inner = _parts(classes, classes.lineage(cls), f"{path}.", depth - 1)
+    return inner or {f"{path}.{ANYTHING}", path}
+
+
+def _meant(classes: Classes, lineage: Lineage, owner: Class, call: ast.Call) -> list[Class | None]:
+    """The classes that a call may make one of. Where a file imports a name and then defines it, its own is meant."""
+    own_name = (dotted(call.func) or "").removeprefix("self.")
+    bound = lineage.find(own_name) if f"self.{own_name}" == dotted(call.func) else None
+    if bound:  # decoder_layer_cls = DecoderLayer
+        value = getattr(bound[1], "value", None)
+        return classes.of_expression(bound[0].file, value, bound[0].closure) if value else [None]
+    made = classes.of_expression(owner.file, call.func, owner.closure)
+    own = [cls for cls in made if cls is not None and cls.file == owner.file]
+    return list(own) if len(own) == 1 else made
+
+
+def _calls(value: ast.expr) -> Iterator[ast.Call]:
+    """The constructor calls that a value may be."""
+    if isinstance(value, ast.IfExp):
+        yield from _calls(value.body)
+        yield from _calls(value.orelse)
+    elif isinstance(value, ast.Call) and not _asks((dotted(value.func) or "").rpartition(".")[2]):
+        yield value
+
+
+def _asks(name: str) -> bool:
+    """Whether a function of this name makes no module: it asks for a number, a setting, a rotary table."""
+    return name.startswith("get") or hasattr(builtins, name)
+
+
+def _elements(argument: ast.expr) -> Iterator[ast.Call]:
+    if isinstance(argument, ast.ListComp):
+        yield from _calls(argument.elt)
+    elif isinstance(argument, ast.DictComp):
+        yield from _calls(argument.value)
+    elif isinstance(argument, ast.List):
+        for element in argument.elts:
+            yield from _calls(element)
+
+
+def _expanded(parts: set[str]) -> set[str]:
+    """With the names that fused layers have in a checkpoint."""
+    found = set(parts)
+    for part in parts:
+        head, _, last = part.rpartition(".")
+        found |= {f"{head}.{name}" for name in FUSED.get(last, ())}
+    return found
+
+
+def _outer(lineage: Lineage) -> set[str]:
+    """What stands beside the inner model."""
+    return {name for _, name, value in _assigned(lineage) if name == "lm_head" and isinstance(value, ast.Call)}
+
+
+def _layer_classes(classes: Classes, lineage: Lineage) -> list[ast.AST]:
+    """The ``__init__`` functions of the decoder layers."""
+    found: list[ast.AST] = []
+    for owner, name, value in _assigned(lineage):
+        if name == "layers":
+            for call in _calls(value):
+                for element in (each for argument in call.args for each in _elements(argument)):
+                    for made in _meant(classes, lineage, owner, element):
+                        found += _own(classes.lineage(made)) if made else []
+    return found
+
+
+def _layers(lineage: Lineage) -> Literal["config", "one"] | None:
+    """ "config" where as many layers are built as num_hidden_layers says, "one" where always one is."""
+    for _, name, value in _assigned(lineage):
+        if name == "layers" and isinstance(value, ast.Call) and value.args:
+            if isinstance(value.args[0], ast.ListComp):
+                return "config" if "num_hidden_layers" in ast.unparse(value.args[0].generators[0].iter) else None
+            return "one" if isinstance(value.args[0], ast.List) and len(value.args[0].elts) == 1 else None
+    return None
+
+
+def _named(source: ast.AST) -> Iterator[str]:
+    """Keys that a function asks a config for: ``getattr(config, "key")``, ``block.get("key")``, ``config.key``."""
+    for call in walk(source, ast.Call):
+        for argument in call.args[:2]:
+            if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+                yield argument.value
+    for node in walk(source, ast.Attribute):
+        if (dotted(node.value) or "").rpartition(".")[2].endswith("config"):
+            yield node.attr
+
+
+def _mapping(lineage: Lineage) -> Literal["always", "other size", "smaller"] | None:
+    """When the class has a place for the map of a reduced vocabulary."""
+    for _, function in _inits(lineage):
+        for node in function.body:
+            if isinstance(node, ast.If) and MAPPING in ast.unparse(node) and isinstance(node.test, ast.Compare):
+                left = ast.unparse(node.test.left)
+                if left.endswith("draft_vocab_size") and "target_vocab_size" in ast.unparse(node.test.comparators[0]):
+                    if isinstance(node.test.ops[0], ast.NotEq):
+                        return "other size"
+                    if isinstance(node.test.ops[0], ast.Lt):
+                        return "smaller"
+                return None
+            if isinstance(node, ast.Assign) and dotted(node.targets[0]) == f"self.{MAPPING}":
+                return None if literal(node.value) is None and isinstance(node.value, ast.Constant) else "always"
+    return None
+
+
+def _renames(lineage: Lineage) -> dict[str, str]:
+    """Parts of names that are replaced: by the class's mapper, or ``if "midlayer." in name: name.replace(…)``."""
+    found: dict[str, str] = {}
+    for owner in reversed(lineage.classes):
+        for keyword in walk(owner.node, ast.keyword):
+            if keyword.arg == "orig_to_new_substr" and isinstance(value := literal(keyword.value), dict):
+                found |= {str(old): str(new) for old, new in value.items() if new is not None}
+        for call in walk(owner.node, ast.Call):
+            if dotted(call.func) == "name.replace" and len(call.args) == 2:
+                old, new = (literal(argument) for argument in call.args)
+                found |= {old: new} if isinstance(old, str) and isinstance(new, str) else {}
+    return found
+
+
+def _skipped(function: ast.FunctionDef) -> Iterator[str]:
+    """Words of names that are passed over: ``if "t2d" in name: continue``, ``skip_substrs=["t2d"]``,
+    ``skip_substrs.append("t2d")``, ``substrings["t2d"] = None``. Some of them under a condition only."""
+    for call in walk(function, ast.Call):
+        if (dotted(call.func) or "").endswith("skip_substrs.append"):
+            yield str(literal(call.args[0]))
+    for node in walk(function, ast.stmt):
+        if not isinstance(node, ast.Assign | ast.AnnAssign):
+            continue
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        value = literal(node.value)
+        if isinstance(target, ast.Subscript) and isinstance(node.value, ast.Constant) and value is None:
+            yield str(literal(target.slice))
+        elif isinstance(value, list | dict) and ("skip" in ast.unparse(target) or "substr" in ast.unparse(target)):
+            yield from (str(word) for word in value)
+    for node in walk(function, ast.If):
+        if any(isinstance(each, ast.Continue) for each in node.body):
+            yield from (
+                str(literal(test.left))
+                for test in walk(node.test, ast.Compare)
+                if isinstance(test.ops[0], ast.In) and literal(test.left) is not None
+            )
+
+
+def _demands(function: ast.FunctionDef) -> Iterator[str]:
+    """What a checkpoint of a reduced vocabulary must hold, else the start ends: "lm_head", "d2t"."""
+    flags = {"includes_lm_head": "lm_head", "includes_draft_id_mapping": "d2t"}
+    for node in walk(function, ast.If):
+        if any(isinstance(each, ast.Raise) for each in node.body) and "reduced_vocab" in ast.unparse(node.test):
+            yield from (flags[name.id] for name in walk(node.test, ast.Name) if name.id in flags)
+
+
+def _fc_ids(classes: Classes, lineage: Lineage) -> tuple[str, ...]:
+    """Keys of ``eagle_config`` or ``dflash_config`` whose list says how many states ``fc`` takes, in the order in which
+    they count; the number of the draft's own layers is the last resort. ``*``: what the runner takes."""
+    for owner, name, value in _assigned(lineage):
+        for call in walk(value, ast.Call) if name == "fc" else ():
+            sized = classes.function(owner.file, call.func.id) if isinstance(call.func, ast.Name) else None
+            if sized and "aux_layers_from_config" in ast.unparse(sized) and "num_hidden_layers" in ast.unparse(sized):
+                return ("*",)
+    for _, function in _inits(lineage):
+        found = [
+            str(literal(test.left))
+            for node in walk(function, ast.If)
+            if "num_features" in ast.unparse(node)
+            for test in [node.test]
+            if isinstance(test, ast.Compare)
+            and isinstance(test.ops[0], ast.In)
+            and isinstance(literal(test.left), str)
+            and any("len(" in ast.unparse(each) for each in node.body)
+        ]
+        if found:
+            return tuple(dict.fromkeys(found))
+    return ()
+
+
+def _fc_bias(lineage: Lineage) -> bool | None:
+    """Whether ``fc`` has a bias: as its call says."""
+    calls = [call for _, name, value in _assigned(lineage) if name == "fc" for call in _calls(value)]
+    said = {literal(keyword.value) for call in calls for keyword in call.keywords if keyword.arg == "bias"}
+    (only,) = said if len(said) == 1 else (None,)
+    return only if isinstance(only, bool) else None
+
+
+def _qkv_bias(layers: list[ast.AST]) -> Literal["attention_bias", "never"] | None:
+    """The key that gives a layer's own ``qkv_proj`` its bias; "never" where it has none."""
+    for function in layers:
+        assigned = {
+            target.id: ast.unparse(node.value)
+            for node in walk(function, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for call in walk(function, ast.Call):
+            given = next((k.value for k in call.keywords if k.arg == "bias"), None)
+            if (dotted(call.func) or "") == "QKVParallelLinear" and given is not None:
+                said = assigned.get(ast.unparse(given), ast.unparse(given))
+                asks = said == "getattr(config, 'attention_bias', False)"
+                return "attention_bias" if asks else "never" if said == "False" else None
+    return None
+
+
+def refuses_missing(classes: Classes, path: str) -> bool:
+    """Whether the class refuses a checkpoint that is without one of the layers that it builds:
+    ``if layer not in loaded_layers: raise``."""
+    for cls in classes.at(path):
+        loading = classes.lineage(cls).method("load_weights") if cls else None
+        for node in walk(loading[1], ast.If) if loading else ():
+            tests = [test.ops[0] for test in walk(node.test, ast.Compare)]
+            if any(isinstance(op, ast.NotIn) for op in tests) and "loaded_layers" in ast.unparse(node.test):
+                return any(isinstance(each, ast.Raise) for each in node.body)
+    return False
+
+
+def strict_loader(tree: SourceTree) -> bool:
+    """Whether a parameter that no tensor fills ends the start, embeddings and heads not spared: of unquantised models,
+    whose classes say what they have loaded."""
+    function = tree.function(LOADER, "load_weights")
+    other = tree.function(LOADER, "track_weights_loading")
+    text = "".join(ast.unparse(each) for each in (function, other) if each)
+    return "weights_to_load - loaded_weights" in text and "process_weights_after_loading" not in text
+
+
+def built_beside(classes: Classes, path: str) -> tuple[str, ...]:
+    """What a built-in draft builds that is the target's as well, and that only its own layers' tensors fill."""
+    for cls in classes.at(path):
+        loading = classes.lineage(cls).method("load_weights") if cls else None
+        if cls is None or loading is None:
+            return ()
+        text = ast.unparse(loading[1])
+        rewriting = classes.lineage(cls).method("_rewrite_spec_layer_name")
+        # every other tensor is passed over, and none is renamed before
+        only_own = "_remap" not in text and any(
+            ast.unparse(node.test) == "spec_layer is None" and isinstance(node.body[0], ast.Continue)
+            for node in walk(loading[1], ast.If)
+        )
+        if "return loaded_params" not in text or not only_own or rewriting is None or "'lm_head.weight'" in text:
+            return ()
+        inner = next(_made(classes, classes.lineage(cls), "model"), None)
+        parts = _parts(classes, classes.lineage(inner)) if inner else set()
+        named = {"embed_tokens": "embed_tokens", "shared_head.head": "layers.*.shared_head.head"}
+        return tuple(name for name, part in named.items() if part in parts)
+    return ()
+
+
+def read_load_config(tree: SourceTree) -> dict[str, bool]:
+    """Runner to whether it loads a drafting head by ``draft_load_config``."""
+    v2 = tuple(file for file in tree.files(V2_FOLDER) if file.startswith((f"{V2_FOLDER}/eagle", f"{V2_FOLDER}/dflash")))
+    found = {}
+    for runner, files in (("V1", V1_FILES), ("V2", v2)):
+        texts = [text for file in files if (text := tree.text(file)) and "get_model(" in text]
+        if texts:
+            found[runner] = any("draft_load_config" in text for text in texts)
+    return found
+
+
+def read_mask_places(tree: SourceTree) -> dict[str, tuple[str, ...]]:
+    """Runner to where it looks for the id of the token that stands for what a parallel drafter is to draft."""
+    found: dict[str, tuple[str, ...]] = {}
+    v2 = [file for file in tree.files(V2_FOLDER) if "mask_token_id" in (tree.text(file) or "")]
+    for runner, files in (("V1", V1_FILES), ("V2", v2)):
+        for file in files:
+            module = tree.module(file)
+            for function in walk(module, ast.FunctionDef) if module else ():
+                places = tuple(_mask_places(function))
+                if len(places) > 1 and any(True for _ in walk(function, ast.Raise)):
+                    found.setdefault(runner, places)
+    return found
+
+
+def _mask_places(function: ast.FunctionDef) -> Iterator[str]:
+    """``"mask_token_id" in dflash_config``, ``hasattr(config, "pard_token")``, in the order of writing."""
+    for node in sorted(walk(function, ast.If), key=lambda each: each.lineno):
+        for test in walk(node.test, ast.Compare):
+            key, block = literal(test.left), dotted(test.comparators[0])
+            if isinstance(test.ops[0], ast.In) and isinstance(key, str) and block and key.endswith("token_id"):
+                yield f"{block.rpartition('.')[2]}.{key}"
+        for call in walk(node.test, ast.Call):
+            if dotted(call.func) in {"hasattr", "getattr"} and len(call.args) > 1:
+                key = literal(call.args[1])
+                if isinstance(key, str) and key.endswith(("token_id", "_token")):
+                    yield key
+
+
+def read_borrowing(tree: SourceTree) -> dict[str, Borrowing]:
+    """By runner, and by runner and method ("V2 dflash") where a method has a loader of its own."""
+    found: dict[str, Borrowing] = {}
+    for file in V1_FILES:
+        made = _borrowing(tree.module(file))
+        if made:
+            found.setdefault("V1", made)
+    files = {f.removeprefix(f"{V2_FOLDER}/"): f for f in tree.files(V2_FOLDER)} if tree.package.is_dir() else {}
+    for name, runner in (("eagle/utils.py", "V2"), ("eagle.py", "V2")):
+        made = _borrowing(tree.module(files[name])) if name in files else None
+        if made:
+            found.setdefault(runner, made)
+    for method in ("dflash", "dspark"):
+        name = f"{method}/utils.py"
+        made = _borrowing(tree.module(files[name])) if name in files else None
+        general = found.get("V2")
+        if made:
+            embeddings = made.embeddings or (general.embeddings if general else None)
+            found[f"V2 {method}"] = Borrowing(embeddings, made.lm_head)
+    return found
+
+
+def _borrowing(module: ast.Module | None) -> Borrowing | None:
+    if module is None:
+        return None
+    embeddings = lm_head = None
+    for function in walk(module, ast.FunctionDef):
+        targets = {target for node in walk(function, ast.Assign) for target in map(_attribute, node.targets) if target}
+        text = ast.unparse(function)
+        if "embed_tokens" in targets:
+            embeddings = _embeddings(function, text)
+        if "lm_head" in targets:
+            lm_head = _lm_head(function, text)
+    return Borrowing(embeddings, lm_head) if lm_head else None
+
+
+def _attribute(target: ast.expr) -> str:
+    """``lm_head`` of ``draft.lm_head``, not of ``self.lm_head``, which is no model's."""
+    name = dotted(target) or ""
+    return "" if name.count(".") == 1 and name.startswith("self.") else name.rpartition(".")[2] if "." in name else ""
+
+
+def _embeddings(function: ast.FunctionDef, text: str) -> Any:
+    if "has_own_embed_tokens" in text:
+        widths = {
+            target.id
+            for node in walk(function, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name) and ast.unparse(node.value).endswith(".weight.shape[-1]")
+        }
+        for test in walk(function, ast.Compare):
+            names = {name.id for name in walk(test, ast.Name)}
+            if isinstance(test.ops[0], ast.NotEq) and len(names & widths) > 1:
+                return "missing, same width"
+        return "missing"
+    return "same shape" if ".shape" in text else "always"
+
+
+def _lm_head(function: ast.FunctionDef, text: str) -> dict[str, str]:
+    if "has_own_lm_head" in text:
+        return {"": "missing"}
+    if MAPPING in text:
+        return {"": "unmapped"}
+    if "!= 'eagle3'" in text:
+        return {"": "always", "eagle3": "same shape" if "lm_head.weight.shape" in text else "never"}
+    return {"": "always"}

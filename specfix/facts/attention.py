@@ -1,0 +1,92 @@
+"""Which attention backend the target and the draft will have, and what a backend refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from specfix.deployment import Draft, Hardware, Model, Serving, Target
+from specfix.engines import Engine
+from specfix.engines.conditions import evaluate
+from specfix.errors import MissingFact, NotApplicable, known
+
+VARIABLE = "VLLM_ATTENTION_BACKEND"
+MLA_DISABLE = "VLLM_MLA_DISABLE"
+AITER = "VLLM_ROCM_USE_AITER"
+AITER_MLA = "VLLM_ROCM_USE_AITER_MLA"
+# methods whose draft is drafted for token by token by the shared proposer, with attention of its own
+CHAINED = frozenset({"eagle", "eagle3", "mtp", "draft_model"})
+
+
+def asked_backend(serving: Serving, engine: Engine) -> str | None:
+    """The backend that is asked for by name, in whichever way the release takes it; None where none is."""
+    nested = serving.flag("attention_config")
+    inner = nested.get("backend") if isinstance(nested, dict) else None
+    asked = serving.attention_backend or inner
+    if asked is None and engine.serve.backend_variable:
+        asked = serving.env.get(VARIABLE)
+    return None if asked is None or str(asked).lower() == "auto" else str(asked).upper()
+
+
+def is_mla(model: Model) -> bool:
+    """Whether a model has multi-head latent attention: a compressed rank of keys and values."""
+    found = model.config.find("kv_lora_rank")
+    return found is not None and bool(found[1])
+
+
+def draft_is_mla(target: Target, method: str, draft: Draft | None = None) -> bool:
+    """Whether the draft has multi-head latent attention. A built-in draft has what its target has."""
+    if draft is None or draft.is_part_of(target):
+        if method != "mtp":
+            raise NotApplicable(f"{method} has no draft with attention")
+        return is_mla(target)
+    return is_mla(draft)
+
+
+def own_backend(engine: Engine, runner: str, method: str) -> bool:
+    """Whether the draft's backend is chosen for itself, and not the one that the target was given."""
+    own = engine.backends.draft.own
+    key = "V1" if runner == "V1" else f"V2.{method}"
+    return known(own.get(key), f"which attention backend {engine} gives a {method} draft ({runner} runner)")
+
+
+def backend_values(hardware: Hardware | None, model: Model | None = None) -> dict[str, Any]:
+    """What is known, by the names of the backends' conditions."""
+    values: dict[str, Any] = {}
+    if hardware is not None:
+        values["platform"] = hardware.platform
+        if hardware.compute_capability is not None:
+            values["capability"] = list(hardware.compute_capability)
+            values["capability.major"], values["capability.minor"] = hardware.compute_capability
+    if model is not None and (size := head_size(model)) is not None:
+        values["head_size"] = size
+    return values
+
+
+def head_size(model: Model) -> int | None:
+    """Size of an attention head: head_dim, else what hidden_size and the number of heads make it."""
+    stated = model.number("head_dim")
+    if stated is not None or is_mla(model):
+        return stated if not is_mla(model) else None
+    heads, hidden = model.number("num_attention_heads"), model.number("hidden_size")
+    return hidden // heads if heads and hidden else None
+
+
+def refusals(name: str, engine: Engine, values: dict[str, Any], *, mla: bool | None) -> list[tuple[str, str]]:
+    """Why the backend ``name`` cannot be had: (field, reason in words). What is not known refuses nothing."""
+    backend = engine.backends.backends.get(name)
+    if backend is None:
+        raise MissingFact(f"what the attention backend {name} of {engine} takes")
+    found = []
+    if backend.capability is not None and "capability" in values and evaluate(backend.capability, values) is False:
+        shown = ".".join(map(str, values["capability"]))
+        found.append(("capability", f"does not run on compute capability {shown}"))
+    if mla is not None and backend.mla is not None and mla is not backend.mla:
+        kind = "multi-head latent attention" if backend.mla else "ordinary attention, not multi-head latent attention"
+        found.append(("mla", f"is for {kind}"))
+    size = values.get("head_size")
+    if size is not None and mla is False and not backend.mla:
+        if backend.head_sizes and size not in backend.head_sizes:
+            found.append(("head_sizes", f"takes heads of {', '.join(map(str, backend.head_sizes))}, not of {size}"))
+        elif (when := backend.conditions.get("head_sizes")) and evaluate(when, values) is False:
+            found.append(("head_sizes", f"does not take heads of {size}"))
+    return found

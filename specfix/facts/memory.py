@@ -1,0 +1,110 @@
+"""How much memory the weights take: counted from headers, or estimated from a config's dimensions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from specfix.deployment import Draft, Hardware, Model, Serving, Target
+from specfix.engines import Engine
+from specfix.errors import MissingFact, NotApplicable, known
+from specfix.facts.budget import GIB, size
+from specfix.facts.parallel import draft_parallel_size
+
+# bits of a value, by a safetensors header's name of its type
+BITS: Final = {
+    **dict.fromkeys(("F64", "I64", "U64", "C64"), 64),
+    **dict.fromkeys(("F32", "I32", "U32"), 32),
+    **dict.fromkeys(("F16", "BF16", "I16", "U16"), 16),
+    **dict.fromkeys(("F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "I8", "U8", "BOOL"), 8),
+    **dict.fromkeys(("F6_E2M3", "F6_E3M2"), 6),
+    "F4": 4,
+}
+EXPERTS: Final = ("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts")
+# what makes weights smaller, or keeps them elsewhere, in ways that no header tells
+CHANGES_WEIGHTS: Final = ("quantization", "load_format", "cpu_offload_gb", "hf_overrides", "offload_backend")
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Bytes of a model's weights; ``counted`` from its headers, else estimated, from below, from its config."""
+
+    size: int
+    counted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Of one device, in bytes: the weights of both sides on it, and what the engine may take of its memory."""
+
+    target: Weights
+    draft: Weights
+    needed: int
+    allowed: int
+    share: float
+
+
+def memory(target: Target, draft: Draft, serving: Serving, method: str, engine: Engine, hardware: Hardware) -> Memory:
+    """What the weights need of each device at least. NotApplicable where that is not decided here."""
+    if hardware.platform == "cpu":
+        raise NotApplicable("a CPU takes its memory from the host")
+    if any(serving.flag(name) for name in CHANGES_WEIGHTS) or serving.speculative.get("quantization"):
+        raise NotApplicable("the weights are changed while they are loaded")
+    gib = known(hardware.memory_gib, f"the memory of {hardware.name}")
+    of_target = weights(target)
+    # the target's own MTP layers are counted with it
+    of_draft = Weights(0, True) if draft.config.file == target.config.file else weights(draft)
+    cut = serving.tensor_parallel_size * serving.pipeline_parallel_size
+    if serving.flag("enable_expert_parallel"):
+        cut *= size(serving, "data_parallel_size")
+    needed = of_target.size // cut + of_draft.size // max(1, draft_parallel_size(serving))
+    share = utilization(serving, engine)
+    return Memory(of_target, of_draft, needed, int(gib * GIB * share), share)
+
+
+def utilization(serving: Serving, engine: Engine) -> float:
+    """--gpu-memory-utilization, else the release's default."""
+    given = serving.flag("gpu_memory_utilization")
+    if given is None:
+        flag = (engine.serve.flags or {}).get("gpu-memory-utilization")
+        given = None if flag is None else flag.default
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given <= 1:
+        raise MissingFact("--gpu-memory-utilization")
+    return float(given)
+
+
+def weights(model: Model) -> Weights:
+    """From the headers where they are at hand."""
+    if model.tensors is not None:
+        files = {tensor.file for tensor in model.tensors.values()}
+        copies = {file for file in files if "consolidated" in file}  # the same weights in another format, not loaded
+        bits = 0
+        for tensor in model.tensors.values():
+            if tensor.file in copies and copies != files:
+                continue
+            count = 1
+            for length in tensor.shape:
+                count *= length
+            bits += count * known(BITS.get(tensor.dtype), f"the size of a {tensor.dtype} value")
+        return Weights(bits // 8, True)
+    return Weights(estimated(model), False)
+
+
+def estimated(model: Model) -> int:
+    """Of a dense model with plain attention: its matrices alone, two bytes a value."""
+    if model.config.value("quantization_config"):
+        raise MissingFact(f"a safetensors header of {model.reference}, which is quantised")
+    if model.config.find(*EXPERTS) or model.number("kv_lora_rank"):
+        raise MissingFact(f"a safetensors header of {model.reference}, which is no plain dense model")
+    if (model.config.value("torch_dtype", "dtype") or "bfloat16") not in ("bfloat16", "float16"):
+        raise MissingFact(f"a safetensors header of {model.reference}")
+    hidden, heads = model.integer("hidden_size"), model.integer("num_attention_heads")
+    kv = model.number("num_key_value_heads") or heads
+    width = model.number("head_dim") or hidden // heads
+    attention = hidden * width * (2 * heads + 2 * kv)
+    mlp = 3 * hidden * model.integer("intermediate_size")
+    rows = model.integer("vocab_size")
+    heads_and_tables = hidden * (rows if model.config.value("tie_word_embeddings") else 2 * rows)
+    if isinstance(model, Draft) and model.kind != "draft_model":
+        heads_and_tables = 0  # it may share the target's
+    return 2 * (model.integer("num_hidden_layers") * (attention + mlp) + heads_and_tables)

@@ -1,0 +1,104 @@
+"""What the release's config stage says of the speculative config as it will stand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from specfix.deployment import Deployment, Draft, Target
+from specfix.engines import Engine
+from specfix.engines.conditions import evaluate, names
+from specfix.engines.facts.decisions import Step
+from specfix.errors import known
+from specfix.facts.architecture import DraftClasses
+
+TOKENS = "num_speculative_tokens"
+OF_DRAFT = "draft_model_config."
+HF = f"{OF_DRAFT}hf_config."
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """The refusals of the config stage that hold: for want of num_speculative_tokens, and for all else. ``values`` are
+    those that they were decided by; num_speculative_tokens is not among them where it cannot be told. ``of_host`` are
+    the functions of which some hang alone, that ask what is installed."""
+
+    of_tokens: tuple[Step, ...]
+    of_others: tuple[Step, ...]
+    values: Mapping[str, Any]
+    of_host: tuple[str, ...] = ()
+
+
+def refusals(
+    deployment: Deployment,
+    target: Target,
+    engine: Engine,
+    draft: Draft | None = None,
+    draft_classes: DraftClasses | None = None,
+) -> Refusals:
+    """Steps are taken in the order of the source: what is settled before one counts for it."""
+    facts = engine.speculative
+    refused = known(facts.refusals, f"what the config stage of {engine} refuses")
+    values = start_values(deployment, target, engine, draft, draft_classes)
+    # a default that the engine itself puts in place of nothing is not known: only what is stated, or stands otherwise
+    steps = [(step.line, "method", step) for step in facts.methods or ()]
+    steps += [(step.line, TOKENS, step) for step in facts.tokens or ()]
+    steps += [(step.line, "", step) for step in refused]
+    tokens: list[Step] = []
+    others: list[Step] = []
+    host: set[str] = set()
+    for _, sets, step in sorted(steps, key=lambda entry: entry[0]):
+        needs: set[str] = set()
+        holds = evaluate(step.when, values, needs)
+        if holds is None and sets == TOKENS and values.get(TOKENS, 0) is None:
+            values.pop(TOKENS)  # whether it comes from there cannot be told
+        if holds is None and not sets and all(name.endswith("()") and "." not in name for name in needs):
+            host |= needs
+        if not holds:
+            continue
+        if sets == "method":
+            values["method"] = step.then
+        elif sets == TOKENS:
+            found = [value for name in step.then if (value := values.get(name)) is not None]
+            unread = [name for name in step.then if name not in values]
+            if found or not unread:
+                values[TOKENS] = found[0] if found else None
+            else:
+                values.pop(TOKENS, None)  # where it comes from cannot be told
+        elif TOKENS in names(step.when) and values.get(TOKENS, 0) is None:
+            tokens.append(step)
+        else:
+            others.append(step)
+    return Refusals(tuple(tokens), tuple(others), values, tuple(sorted(host)))
+
+
+def start_values(
+    deployment: Deployment, target: Target, engine: Engine, draft: Draft | None, classes: DraftClasses | None
+) -> dict[str, Any]:
+    """What is known of the config's fields when the stage begins."""
+    serving = deployment.serving
+    keys = known(engine.speculative.keys, f"the keys of the speculative config of {engine}")
+    values: dict[str, Any] = {name: key.default for name, key in keys.items() if key.default is not None}
+    dashes = engine.speculative.dashes
+    values |= {name.replace("-", "_") if dashes else name: given for name, given in serving.speculative.items()}
+    values["method"] = serving.method if deployment.method_given else None
+    values[TOKENS] = serving.num_speculative_tokens
+    values["target_model_config.hf_config.model_type"] = target.config.values.get("model_type")
+    values["target_model_config.hf_text_config.model_type"] = target.model_type
+    if draft is None:
+        values["model"] = serving.method  # as the engine fills it in
+        return values
+    built_in = draft.is_part_of(target)
+    values["model"] = None if built_in and values[TOKENS] is None else draft.served
+    if classes is not None:
+        values[f"{OF_DRAFT}model.lower()"] = draft.served.lower()
+        values[f"{OF_DRAFT}architectures"] = list(classes.read)
+        values[f"{HF}model_type"] = classes.model_type
+        if classes.count_known:
+            values[f"{HF}n_predict"] = classes.n_predict
+        for key in ("block_size", "dspark_block_size"):
+            values[f"{HF}{key}"] = draft.config.values.get(key)
+    if "/" in draft.served:
+        values["_is_custom_proposer_path(model)"] = False
+    return values

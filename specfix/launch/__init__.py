@@ -1,0 +1,4 @@
+"""A launch as the user has it: a command line, or a manifest that holds one. Nothing of it is run.
+
+words → command (which program, in which image, with which variables) → arguments (read as the release reads them).
+"""

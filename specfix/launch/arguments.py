@@ -1,0 +1,418 @@
+"""The arguments of a server as one release reads them: its flags, abbreviations, negations, dotted keys, config file.
+
+A release's parser is built again from what its source says of each flag (``engine.serve``), so that each argument is
+taken, or refused, as there. Source: FlexibleArgumentParser (vllm/utils/argparse_utils.py, or utils/__init__.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
+
+from specfix.deployment import Location, Misfit
+from specfix.deployment.json_text import parse_object, show
+from specfix.engines import Engine
+from specfix.engines.facts.serving import Flag, ServeFacts
+from specfix.errors import CannotCheck
+from specfix.launch.words import Word
+
+JSON_OBJECT = re.compile(r"\s*{.*}\s*", re.DOTALL)
+CHOICE = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<choices>.*)\)")
+QUOTED = re.compile(r"[\w./-]+")
+LEVELS = ("0", "1", "2", "3")  # after -O
+MANY = ("$@", "$*")  # any number of words
+CONFIG = "--config"
+UNKNOWN = "\N{REPLACEMENT CHARACTER}"  # stands for a value that is known only where it runs
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One option that is given: its value as the release reads it, and the word that names it. ``unknown`` is what its
+    value is written as where that is known only where it runs."""
+
+    value: Any
+    word: Word
+    unknown: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """``model``: what is served. ``options``: by the field that they set (``max_model_len``). ``open``: words that
+    stand for any number of arguments (``"$@"``). ``strangers``: flags that the release does not have, by name, with the
+    word after them."""
+
+    model: Given | None
+    options: Mapping[str, Given]
+    strangers: Mapping[str, Given]
+    misfits: tuple[Misfit, ...] = ()
+    open: tuple[Word, ...] = ()
+
+
+@dataclass(slots=True)
+class _Reading:
+    model: Given | None = None
+    options: dict[str, Given] = field(default_factory=dict)
+    strangers: dict[str, Given] = field(default_factory=dict)
+    misfits: list[Misfit] = field(default_factory=list)
+    open: list[Word] = field(default_factory=list)
+    takes_model: bool = False  # the next word that no option takes is the model
+
+
+class _Refused(Exception):
+    pass
+
+
+class _Choices(tuple[Any, ...]):
+    """What a flag may be, or something that is known only where it runs."""
+
+    def __contains__(self, value: object) -> bool:
+        return value == UNKNOWN or super().__contains__(value)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise _Refused(message)
+
+
+def read_arguments(words: Sequence[Word], engine: Engine, program: str = "vllm serve") -> Arguments:
+    """The arguments of ``vllm serve`` (or of ``api_server``) in the order in which they count.
+
+    Raises CannotCheck where the flags of the release are not known.
+    """
+    facts = engine.serve
+    if not facts.flags:
+        raise CannotCheck(f"the flags of {engine} are not known, so its launch command cannot be read")
+    parser = parser_of(facts)
+    reading = _Reading()
+    words = with_config_file(words, facts, reading, engine)
+    dotted: dict[str, tuple[Word, dict[str, Any], str | None]] = {}
+    reading.takes_model = bool(facts.positional) and program == "vllm serve"
+    for group in grouped(words, parser):
+        if not group:
+            continue
+        if not group[0].text.startswith("-"):
+            for word in group:
+                stray(word, reading, engine)
+        elif facts.dotted and "." in group[0].text.partition("=")[0]:
+            read_dotted(group, facts, dotted, reading, engine)
+        else:
+            read_group(group, parser, facts, reading, engine)
+    for flag, (word, value, unknown) in dotted.items():  # the release puts them behind all others
+        merged = Word(json.dumps(value), word.place, unknown)
+        read_group([Word(flag, word.place), merged], parser, facts, reading, engine)
+    named = reading.options.pop("model", None)
+    if named is not None and (program != "vllm serve" or facts.model_flag) and reading.model is None:
+        reading.model = named
+    return Arguments(reading.model, reading.options, reading.strangers, tuple(reading.misfits), tuple(reading.open))
+
+
+def with_config_file(words: Sequence[Word], facts: ServeFacts, reading: _Reading, engine: Engine) -> list[Word]:
+    """The words with those of a ``--config`` file before the other options, so that the command's own win."""
+    words = list(words)
+    texts = [word.text for word in words]
+    if CONFIG not in texts:
+        for word in words:
+            if word.text.startswith(f"{CONFIG}="):
+                message = f"{engine} reads no config file here: it looks for --config and the file as two words"
+                reading.misfits.append(
+                    Misfit(message, spot(word), f"{CONFIG} {word.text[len(CONFIG) + 1 :]}", ignored=True)
+                )
+        return words
+    at = texts.index(CONFIG)
+    if texts.count(CONFIG) > 1 or at + 1 == len(words):
+        reading.misfits.append(Misfit(f"{engine} takes one --config, and a file after it", spot(words[at])))
+        return words[:at]
+    named = words[at + 1]
+    rest = [*words[:at], *words[at + 2 :]]
+    if named.unknown:
+        reading.open.append(named)
+        return rest
+    if named.text.rpartition(".")[2] not in {"yaml", "yml"}:
+        reading.misfits.append(Misfit(f"{engine} takes a --config file whose name ends in .yaml or .yml", spot(named)))
+        return rest
+    model = 1 if rest and not rest[0].text.startswith("-") else 0
+    return [*rest[:model], *config_words(named, facts, reading, engine), *rest[model:]]
+
+
+def config_words(named: Word, facts: ServeFacts, reading: _Reading, engine: Engine) -> Iterator[Word]:
+    """A config file's keys as the words that the release makes of them."""
+    from specfix.launch.yaml_file import read_yaml_file
+
+    documents = read_yaml_file(named.text)
+    if len(documents) != 1 or not documents[0].pairs:
+        raise CannotCheck(f"{named.text} is no mapping of flags to values")
+    for key, item in documents[0].pairs.items():
+        flag = Word(f"--{key}", item.place)
+        if isinstance(item.value, bool):
+            if item.value:
+                yield flag
+            elif facts.yaml_false is not False:
+                yield Word(f"--no-{key}", item.place)
+            else:
+                message = f"{engine} drops {key}: false of a config file without a word"
+                reading.misfits.append(Misfit(message, spot(flag), f"no-{key}: true", ignored=True))
+        elif isinstance(item.value, list):
+            if item.value:
+                yield from (flag, *(Word(str(each.plain()), each.place, each.unknown()) for each in item.items))
+        elif isinstance(item.value, dict):
+            value = item.plain()
+            yield flag
+            yield Word(json.dumps(value, default=str) if facts.yaml_nested else str(value), item.place)
+        else:
+            yield from (flag, replace(item.word(), text=item.text if item.unknown() else str(item.value)))
+
+
+def grouped(words: Sequence[Word], parser: argparse.ArgumentParser) -> Iterator[list[Word]]:
+    """Each option with the words that follow it; first what stands before all of them."""
+    group: list[Word] = []
+    for word in words:
+        if word.text.startswith("-") and len(word.text) > 1 and not parser._negative_number_matcher.match(word.text):
+            yield group
+            group = []
+        group.append(word)
+    yield group
+
+
+def parser_of(facts: ServeFacts) -> argparse.ArgumentParser:
+    """The release's parser. What is not given sets nothing."""
+    parser = _Parser(
+        prog="vllm serve",
+        add_help=False,
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=facts.abbreviations is not False,
+    )
+    for name, flag in (facts.flags or {}).items():
+        add_flag(parser, name, flag, facts)
+    return parser
+
+
+def add_flag(parser: argparse.ArgumentParser, name: str, flag: Flag, facts: ServeFacts) -> None:
+    spellings = [f"--{name}", *flag.aliases]
+    common: dict[str, Any] = {"dest": flag.dest or name.replace("-", "_")}
+    if flag.kind == "switch":
+        if flag.negation:
+            parser.add_argument(*spellings, action=argparse.BooleanOptionalAction, **common)
+        else:
+            constant = True if flag.const is None else flag.const
+            parser.add_argument(*spellings, action="store_const", const=constant, **common)
+    else:
+        more: dict[str, Any] = {"type": converter(flag, facts)}
+        if flag.appends:
+            more["action"] = "append"
+        if flag.nargs is not None:
+            more["nargs"] = flag.nargs
+        if flag.nargs == "?":
+            more["const"] = flag.const
+        if flag.choices is not None:
+            more["choices"] = _Choices(flag.choices)
+        parser.add_argument(*spellings, **common, **more)
+    for inverse in flag.inverses:
+        parser.add_argument(f"--{inverse}", action="store_const", const=False, **common)
+
+
+def converter(flag: Flag, facts: ServeFacts) -> Callable[[str], Any]:
+    """What the release makes of a flag's text. Raises ValueError, or ArgumentTypeError, for one that it refuses."""
+
+    def convert(text: str) -> Any:
+        if text == UNKNOWN:
+            return text
+        if flag.none and text in {"", "None"}:
+            return None
+        if text in flag.words:
+            return flag.words[text]
+        match flag.kind:
+            case "int":
+                return int(text)
+            case "float":
+                return float(text)
+            case "size":
+                return size(text, facts)
+            case "bool":
+                return bool(text)
+            case "comma_list":
+                return [int(part) if part.isdigit() else part for part in text.split(",")]
+            case "json":
+                return json_value(text)
+            case "json_or_str":
+                return json_value(text) if JSON_OBJECT.fullmatch(text) else text
+            case "config":
+                return json_object(text, facts)
+            case _:
+                return text.lower().replace("-", "_") if flag.folds else text
+
+    convert.__name__ = flag.kind or "text"  # in argparse's message
+    return convert
+
+
+def size(text: str, facts: ServeFacts) -> int:
+    """A number, or one with a suffix."""
+    factor = (facts.sizes or {}).get(text[-1:])
+    if factor is None:
+        return int(text)
+    return int(float(text[:-1]) * factor) if text[-1] in (facts.size_fractions or "") else int(text[:-1]) * factor
+
+
+def json_value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise argparse.ArgumentTypeError(f"{show(text)} is not valid JSON ({error})") from None
+
+
+def json_object(text: str, facts: ServeFacts) -> dict[str, Any]:
+    """A config; some releases take numbers with a suffix in it, as in ``{"size": 2k}``."""
+    if facts.json_sizes:
+        text = re.sub(
+            r"(?<=[:\[,])\s*(\d+(?:\.\d+)?[a-zA-Z])\s*(?=[,}\]])", lambda match: str(size(match[1], facts)), text
+        )
+    try:
+        return parse_object(text, "the value")
+    except CannotCheck as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def read_group(
+    group: Sequence[Word], parser: argparse.ArgumentParser, facts: ServeFacts, reading: _Reading, engine: Engine
+) -> None:
+    """One option and its words."""
+    head, *rest = group
+    if head.unknown and not rest and head.text == head.unknown:
+        reading.open.append(head)
+        return
+    spelt = spelling(head.text, facts)
+    if head.text == "-O" and facts.level_flag and rest and rest[0].text in LEVELS:
+        spelt = f"--{facts.level_flag}"
+    unknown = next((word.unknown for word in group if word.unknown), None)
+    # whether an unknown word is one value or several cannot be told: one is by far the more common
+    texts = [known_text(spelt, head), *(UNKNOWN if word.unknown else word.text for word in rest)]
+    try:
+        found, left = parser.parse_known_args(texts, argparse.Namespace())
+    except (_Refused, argparse.ArgumentError) as refused:
+        reading.misfits.append(refusal(group, str(refused), engine))
+        return
+    values = vars(found)
+    if not values:
+        reading.misfits.append(not_taken(head, facts, engine))
+        name, equals, value = spelt.partition("=")
+        said = head.part(value) if equals else rest[0] if rest else Word("", head.place)
+        reading.strangers[name.removeprefix("--").replace("-", "_")] = Given(said.text, head, said.unknown)
+        return
+    for word in group[len(group) - len(left) :] if left else ():
+        stray(word, reading, engine)
+    for dest, value in values.items():
+        if UNKNOWN in (value if isinstance(value, list) else [value]):
+            reading.options[dest] = Given(None, head, unknown)
+        elif isinstance(value, list) and dest in reading.options and appends(facts, dest):
+            before = reading.options[dest].value or []
+            reading.options[dest] = Given([*before, *value], head)
+        else:
+            reading.options[dest] = Given(value, head)
+
+
+def known_text(spelt: str, word: Word) -> str:
+    """The head of a group as the parser takes it, with what is unknown of its value marked."""
+    name, equals, _ = spelt.partition("=")
+    return f"{name}={UNKNOWN}" if equals and word.unknown else spelt
+
+
+def appends(facts: ServeFacts, dest: str) -> bool:
+    return any(
+        flag.appends and (flag.dest or name.replace("-", "_")) == dest for name, flag in (facts.flags or {}).items()
+    )
+
+
+def spelling(text: str, facts: ServeFacts) -> str:
+    """A flag as the parser knows it: dashes for underscores, ``-O3`` in full."""
+    if text.startswith("--") and facts.underscores:
+        name, equals, value = text.partition("=")
+        return f"{name.replace('_', '-')}{equals}{value}"
+    if facts.level_flag and re.fullmatch(r"-O.+", text):
+        return f"--{facts.level_flag}={text[2:].removeprefix('=')}"
+    return text
+
+
+def read_dotted(
+    group: Sequence[Word],
+    facts: ServeFacts,
+    dotted: dict[str, tuple[Word, dict[str, Any], str | None]],
+    reading: _Reading,
+    engine: Engine,
+) -> None:
+    """``--flag.a.b value`` is a part of the flag's JSON."""
+    head, *rest = group
+    name, equals, text = head.text.partition("=")
+    unknown = head.unknown
+    if not equals:
+        if not rest:
+            reading.misfits.append(Misfit(f"{head} needs a value", spot(head)))
+            return
+        text, unknown, rest = rest[0].text, rest[0].unknown, rest[1:]
+    for word in rest:
+        stray(word, reading, engine)
+    adds = name.endswith("+") and bool(facts.dotted_lists)
+    flag, *keys = name.removesuffix("+").split(".") if adds else name.split(".")
+    flag = flag.replace("_", "-") if facts.underscores else flag
+    value = text.split(",") if adds else dotted_value(text, facts)
+    word, whole, missing = dotted.get(flag, (head, {}, None))
+    place = whole
+    for key in keys[:-1]:
+        place = place.setdefault(key, {})
+        if not isinstance(place, dict):
+            reading.misfits.append(Misfit(f"{name} and another option give {key} two kinds of value", spot(head)))
+            return
+    before = place.get(keys[-1])
+    place[keys[-1]] = [*before, *value] if isinstance(before, list) and isinstance(value, list) else value
+    dotted[flag] = (word, whole, missing or unknown)
+
+
+def dotted_value(text: str, facts: ServeFacts) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return size(text, facts) if facts.dotted_sizes else text
+    except ValueError:
+        return text
+
+
+def stray(word: Word, reading: _Reading, engine: Engine) -> None:
+    """A word that no option takes."""
+    if word.unknown and word.text == word.unknown and (word.text in MANY or not reading.takes_model):
+        reading.open.append(word)
+    elif reading.takes_model:
+        reading.takes_model, reading.model = False, Given(word.text, word, word.unknown)
+    else:
+        message = f"{engine} does not take {show(word.text)}: no option before it wants it"
+        reading.misfits.append(Misfit(message, spot(word)))
+
+
+def refusal(group: Sequence[Word], message: str, engine: Engine) -> Misfit:
+    """Argparse's message without the spellings that it begins with."""
+    told = re.sub(r"^argument [^:]*: ", "", message)
+    written = " ".join(word.text for word in group)
+    match = CHOICE.search(told)
+    near = (
+        next(iter(difflib.get_close_matches(match["given"], QUOTED.findall(match["choices"]), 1)), None)
+        if match
+        else None
+    )
+    return Misfit(f"{engine} refuses {show(written)}: {told}", spot(group[0]), near)
+
+
+def spot(word: Word) -> Location:
+    """Where a word stands, and which it is: a command line has no lines."""
+    return replace(word.place, pointer=word.text.partition("=")[0])
+
+
+def not_taken(word: Word, facts: ServeFacts, engine: Engine) -> Misfit:
+    """A flag that the release does not have."""
+    name = spelling(word.text.partition("=")[0], facts)
+    spellings = [f"--{flag}" for flag in facts.flags or {}]
+    near = difflib.get_close_matches(name, spellings, 1, cutoff=0.7)
+    return Misfit(f"{engine} has no {name}", spot(word), near[0] if near else None)

@@ -1,0 +1,223 @@
+"""The servers that a file starts: a serve YAML, a compose file, Kubernetes manifests, a shell script."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from specfix.deployment.json_text import show
+from specfix.errors import CannotCheck
+from specfix.launch.command import Launch, in_image, launches
+from specfix.launch.words import Word, commands
+from specfix.launch.yaml_file import Item, read_text, read_yaml
+
+# where the pod of a kind is
+PODS = {
+    "Pod": "spec",
+    "CronJob": "spec.jobTemplate.spec.template.spec",
+    "LeaderWorkerSet": "spec.leaderWorkerTemplate.leaderTemplate.spec",
+    **dict.fromkeys(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job"), "spec.template.spec"),
+}
+SERVE_KEYS = frozenset({"model", "speculative-config", "spec-model"})  # one of them makes a mapping a serve YAML
+GPU_LABELS = (
+    "nvidia.com/gpu.product",
+    "cloud.google.com/gke-accelerator",
+    "node.kubernetes.io/instance-gpu",
+    "gpu.nvidia.com/class",
+)
+GPUS = ("nvidia.com/gpu", "amd.com/gpu")
+EXPANSION = re.compile(r"\$\$|\$\((?P<name>[A-Za-z_][\w.-]*)\)", re.ASCII)
+
+
+class NoLaunch(CannotCheck):
+    """A file that starts no server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A server in a file: what the file calls it, its launch, and what the file says of the machine; ``sources`` the
+    texts of files, by name."""
+
+    name: str
+    launch: Launch
+    hardware: Word | None = None
+    devices: int | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_launches(path: Path) -> list[Found]:
+    """The servers that the file starts, in its order. Raises CannotCheck."""
+    name = str(path)
+    text = read_text(path)
+    if is_script(path, text):
+        found = [Found(name, launch) for each in commands(text, name) for launch in launches(each.words, each.env)]
+    else:
+        found = list(of_yaml(read_yaml(text, name), name))
+    if not found:
+        raise NoLaunch(f"{name} starts no vLLM server that can be recognised")
+    return [replace(each, sources={name: text}) for each in found]
+
+
+def is_script(path: Path, text: str) -> bool:
+    return path.suffix in {".sh", ".bash", ".env", ""} or text.startswith("#!")
+
+
+def of_yaml(documents: list[Item], name: str) -> Iterator[Found]:
+    unknown: Item | None = None
+    for document in documents:
+        kind = document.get("kind")
+        if document.get("services") is not None:
+            yield from of_compose(document, name)
+        elif kind is not None and document.get("apiVersion") is not None:
+            listed = document.get("items")
+            for each in listed.items if kind.value == "List" and listed else [document]:
+                which = each.get("kind")
+                if which is not None and which.value in PODS:
+                    yield from of_kubernetes(each, str(which.value), name)
+                elif which is not None and which.value not in {
+                    "Service",
+                    "ConfigMap",
+                    "Secret",
+                    "Namespace",
+                    "Ingress",
+                }:
+                    unknown = unknown or which
+        elif any(key.replace("_", "-") in SERVE_KEYS for key in document.pairs):
+            yield Found(name, Launch("vllm serve", tuple(serve_words(document))))
+    if unknown is not None and len(documents) == 1:
+        raise CannotCheck(
+            f"{name}, line {unknown.place.line}: kind {show(unknown.value)} is not one whose pods are known "
+            f"({', '.join(sorted(PODS))})"
+        )
+
+
+def serve_words(document: Item) -> Iterator[Word]:
+    """A serve YAML stands for ``--config``: its keys are read when the release is known."""
+    yield Word("--config", document.place)
+    yield Word(document.place.file, document.place)
+
+
+def of_compose(document: Item, name: str) -> Iterator[Found]:
+    services = document.get("services")
+    for key, service in services.pairs.items() if services else ():
+        env = compose_env(service.get("environment"))
+        words = [
+            *words_of(service.get("entrypoint"), env, shell=True),
+            *words_of(service.get("command"), env, shell=True),
+        ]
+        words = [compose_variable(word) for word in words]
+        image = service.get("image")
+        devices = service.at("deploy.resources.reservations.devices")
+        count = next((each.get("count") for each in devices.items if each.get("count")), None) if devices else None
+        for launch in in_image(compose_variable(image.word()) if image else None, words, env):
+            yield Found(f"{name}: {key}", launch, None, count.value if count and type(count.value) is int else None)
+
+
+COMPOSE = re.compile(r"\$\$|\$\{[^}]*\}|\$[A-Za-z_]\w*", re.ASCII)
+
+
+def compose_variable(word: Word) -> Word:
+    """``$NAME`` and ``${NAME:-default}`` come from the environment of whoever starts it; ``$$`` is a dollar."""
+    unknown = next((match[0] for match in COMPOSE.finditer(word.text) if match[0] != "$$"), None)
+    return replace(word, text=word.text.replace("$$", "$"), unknown=word.unknown or unknown)
+
+
+def compose_env(given: Item | None) -> dict[str, Word]:
+    """A mapping, or a list of NAME=VALUE."""
+    if given is None:
+        return {}
+    env = {key: compose_variable(item.word()) for key, item in given.pairs.items()}
+    for item in given.items:
+        name, equals, _ = item.text.partition("=")
+        word = compose_variable(item.word())
+        env[name] = word.part(word.text.partition("=")[2]) if equals else replace(word, unknown=f"${name}")
+    return env
+
+
+def words_of(given: Item | None, env: Mapping[str, Word], shell: bool = False) -> list[Word]:
+    """A command: a list of words, or a text that is split as a shell splits it."""
+    if given is None or given.value is None:
+        return []
+    if isinstance(given.value, list):
+        return [item.word() for item in given.items]
+    if not shell:
+        return [given.word()]
+    place = given.place
+    words = [
+        word
+        for command in commands(given.text.replace("$", "$$"), place.file, place.line or 1)
+        for word in command.words
+    ]
+    return [replace(word, text=word.text.replace("$$", "$"), unknown=None) for word in words]
+
+
+def of_kubernetes(document: Item, kind: str, name: str) -> Iterator[Found]:
+    pod = document.at(PODS[kind])
+    if pod is None:
+        return
+    called = document.at("metadata.name")
+    label = f"{name}: {kind} {called.text}" if called else f"{name}: {kind}"
+    hardware = hardware_of(pod)
+    containers = pod.get("containers")
+    for container in containers.items if containers else ():
+        env = pod_env(container.get("env"))
+        command = [expanded(word, env) for word in words_of(container.get("command"), env)]
+        arguments = [expanded(word, env) for word in words_of(container.get("args"), env)]
+        image = container.get("image")
+        limits = container.at("resources.limits") or container.at("resources.requests")
+        count = next((limits.get(gpu) for gpu in GPUS if limits.get(gpu)), None) if limits else None
+        devices = int(count.text) if count and count.text.isdigit() else None
+        for launch in in_image(image.word() if image else None, [*command, *arguments], env):
+            yield Found(label, launch, hardware, devices)
+
+
+def pod_env(given: Item | None) -> dict[str, Word]:
+    """Values that stand in the manifest; of a ConfigMap, a Secret or a field the value is not here."""
+    env: dict[str, Word] = {}
+    for item in given.items if given else ():
+        name, value = item.get("name"), item.get("value")
+        if name is None:
+            continue
+        if value is not None:
+            env[name.text] = expanded(value.word(), env)
+        else:
+            source = item.get("valueFrom")
+            where = next(iter(source.pairs), "valueFrom") if source else "valueFrom"
+            env[name.text] = Word(f"$({name.text})", item.place, f"$({name.text}) from a {where}")
+    return env
+
+
+def expanded(word: Word, env: Mapping[str, Word]) -> Word:
+    """``$(NAME)`` of a variable in the manifest is its value."""
+    unknown = word.unknown
+
+    def value(match: re.Match[str]) -> str:
+        nonlocal unknown
+        if match["name"] is None:
+            return "$"
+        found = env.get(match["name"])
+        if found is None or found.unknown:
+            unknown = unknown or (found.unknown if found else None) or match[0]
+            return match[0]
+        return found.text
+
+    return replace(word, text=EXPANSION.sub(value, word.text), unknown=unknown)
+
+
+def hardware_of(pod: Item) -> Word | None:
+    """The device that the pod's nodes are chosen by."""
+    selector = pod.get("nodeSelector")
+    for label in GPU_LABELS:
+        found = selector.get(label) if selector else None
+        if found is not None:
+            return found.word()
+    terms = pod.at("affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms")
+    for term in terms.items if terms else ():
+        expressions = term.get("matchExpressions")
+        for each in expressions.items if expressions else ():
+            key, values = each.get("key"), each.get("values")
+            if key and key.text in GPU_LABELS and values and len(values.items) == 1:
+                return values.items[0].word()
+    return None

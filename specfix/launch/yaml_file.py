@@ -1,0 +1,155 @@
+"""YAML with the line of every value, read as vLLM reads its own (PyYAML, safe), and bounded."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from specfix.deployment import Location
+from specfix.errors import CannotCheck
+from specfix.launch.words import Word
+
+LIMIT = 2_000_000  # bytes of a file
+NODES_LIMIT = 100_000  # values, each counted where it is used: anchors may repeat one without end
+TEMPLATE = re.compile(r"\{\{.*?\}\}|\$\{\{.*?\}\}", re.DOTALL)
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+SCALARS = ("str", "int", "float", "bool", "null", "timestamp", "binary")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A value: a scalar, a list of items, or a mapping of keys to items. ``text`` is how a scalar is written;
+    ``foreign`` a tag that only some other program knows, so that the value is not known."""
+
+    value: Any
+    place: Location
+    text: str = ""
+    foreign: str | None = None
+
+    def get(self, key: str) -> Item | None:
+        """The value of a key; None where there is none, or this is no mapping."""
+        return self.value.get(key) if isinstance(self.value, dict) else None
+
+    def at(self, path: str) -> Item | None:
+        """The value at a path of keys with dots between."""
+        found: Item | None = self
+        for key in path.split("."):
+            found = found.get(key) if found else None
+        return found
+
+    @property
+    def items(self) -> list[Item]:
+        """The items of a list; of anything else none."""
+        return self.value if isinstance(self.value, list) else []
+
+    @property
+    def pairs(self) -> dict[str, Item]:
+        """The items of a mapping; of anything else none."""
+        return self.value if isinstance(self.value, dict) else {}
+
+    def plain(self) -> Any:
+        """The value without its places."""
+        if isinstance(self.value, dict):
+            return {key: item.plain() for key, item in self.value.items()}
+        return [item.plain() for item in self.value] if isinstance(self.value, list) else self.value
+
+    def unknown(self) -> str | None:
+        """What of it is known only where it is rendered."""
+        if self.foreign:
+            return f"{self.foreign} {self.text}".strip()
+        found = TEMPLATE.search(self.text)
+        return found[0] if found else None
+
+    def word(self) -> Word:
+        """A scalar as a word of a command."""
+        text = self.text if isinstance(self.value, str) or self.foreign else scalar(self.value, self.text)
+        return Word(text, self.place, self.unknown())
+
+
+def scalar(value: Any, text: str) -> str:
+    return {True: "true", False: "false"}.get(value, text) if isinstance(value, bool) else text
+
+
+def read_yaml(text: str, file: str) -> list[Item]:
+    """The documents of a YAML file. Raises CannotCheck for what is no YAML, or of unlikely size."""
+    counter = _Counter(file)
+    try:
+        nodes = list(yaml.compose_all(text, Loader=LOADER))
+        return [counter.item(node) for node in nodes if node is not None]
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        if template := TEMPLATE.search(text):
+            at = text.count("\n", 0, template.start()) + 1
+            raise CannotCheck(f"{file}, line {at}: {template[0]} is a template: render the file first") from None
+        raise CannotCheck(f"{file}, line {line}: not valid YAML ({error.problem})") from None
+    except yaml.YAMLError as error:
+        raise CannotCheck(f"{file} is not valid YAML ({str(error).splitlines()[0]})") from None
+    except RecursionError:
+        raise CannotCheck(f"{file} is nested too deep") from None
+
+
+def read_yaml_file(path: str | Path) -> list[Item]:
+    """The documents of a file. Raises CannotCheck."""
+    return read_yaml(read_text(Path(path)), str(path))
+
+
+def read_text(path: Path) -> str:
+    """A launch file's text. Raises CannotCheck where it cannot be read, is no text, or of unlikely size."""
+    try:
+        with path.open("rb") as opened:
+            content = opened.read(LIMIT + 1)
+    except (OSError, ValueError) as error:
+        raise CannotCheck(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if len(content) > LIMIT:
+        raise CannotCheck(f"{path} holds more than the {LIMIT:,} bytes that are read of a launch file")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise CannotCheck(f"{path} is not UTF-8 text") from None
+
+
+class _Counter:
+    """Makes items of nodes, and stops where there are too many."""
+
+    def __init__(self, file: str) -> None:
+        self.file, self.count, self.loader = file, 0, yaml.SafeLoader("")
+
+    def item(self, node: yaml.Node) -> Item:
+        self.count += 1
+        if self.count > NODES_LIMIT:
+            raise CannotCheck(
+                f"{self.file} holds more than {NODES_LIMIT:,} values, its anchors counted where they are used"
+            )
+        block = isinstance(node, yaml.ScalarNode) and node.style in ("|", ">")  # its text begins on the next line
+        place = Location(self.file, "", node.start_mark.line + 1 + block)
+        kind = node.tag.removeprefix("tag:yaml.org,2002:")
+        foreign = None if node.tag.startswith("tag:yaml.org,2002:") else node.tag
+        if isinstance(node, yaml.MappingNode):
+            return Item({key: self.item(value) for key, value in self.pairs(node)}, place, "", foreign)
+        if isinstance(node, yaml.SequenceNode):
+            return Item([self.item(each) for each in node.value], place, "", foreign)
+        text = str(node.value)
+        if foreign or kind not in SCALARS:
+            return Item(None, place, text, foreign or node.tag)
+        try:
+            return Item(self.loader.construct_object(node, deep=True), place, text)
+        except (yaml.YAMLError, ValueError, OverflowError):
+            return Item(text, place, text)
+
+    def pairs(self, node: yaml.MappingNode) -> list[tuple[str, yaml.Node]]:
+        """Keys and values, what ``<<`` merges first, so that the mapping's own win."""
+        merged: list[tuple[str, yaml.Node]] = []
+        own: list[tuple[str, yaml.Node]] = []
+        for key, value in node.value:
+            if key.tag == "tag:yaml.org,2002:merge":
+                parts = value.value if isinstance(value, yaml.SequenceNode) else [value]
+                for part in reversed(parts):
+                    merged += self.pairs(part) if isinstance(part, yaml.MappingNode) else []
+            else:
+                own.append((str(key.value), value))
+            self.count += 1
+        return merged + own

@@ -1,0 +1,285 @@
+"""From a launch command, as it stands somewhere, to a case: what it serves, on which release, with which options."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from specfix.checking import COUNTS, Case, Chosen
+from specfix.deployment import Location, Misfit, Serving
+from specfix.deployment.expected import LIMIT
+from specfix.deployment.json_text import show
+from specfix.deployment.load import load_deployment
+from specfix.deployment.presets import PRESETS
+from specfix.deployment.serving import COMMON
+from specfix.engines.find import BY_TAG, SHIPPED, find_engine
+from specfix.errors import CannotCheck
+from specfix.launch.arguments import Arguments, Given, read_arguments
+from specfix.launch.command import launches
+from specfix.launch.manifests import Found
+from specfix.launch.words import COMMAND_LINE, Word, commands
+
+if TYPE_CHECKING:
+    from specfix.deployment import Hardware
+    from specfix.engines import Engine
+
+# flags of releases before those known, which had no speculative config
+LEGACY = {"speculative_model": "model", "num_speculative_tokens": "num_speculative_tokens"}
+# flags that say again what a key of the speculative config says
+SPECULATIVE_FLAGS = {"spec_method": "method", "spec_model": "model", "spec_tokens": "num_speculative_tokens"}
+BACKEND_VARIABLE = "VLLM_ATTENTION_BACKEND"
+PREFIX = "VLLM_"
+AUTO_LENGTH = -1  # --max-model-len auto: what the memory has room for
+
+
+class NoSpeculation(CannotCheck):
+    """A launch without speculative decoding."""
+
+
+def from_command(command: str | Sequence[str]) -> Found:
+    """The one server that a command line starts: a shell's text, or the words that it made of it.
+
+    Raises CannotCheck where it starts none, or more.
+    """
+    if isinstance(command, str):
+        parts = commands(command, COMMAND_LINE)
+        found = [launch for part in parts for launch in launches(part.words, part.env)]
+    else:
+        found = list(launches([Word(text) for text in command]))
+    if len(found) != 1:
+        what = "several vLLM servers" if found else "no vLLM server that can be recognised"
+        raise CannotCheck(f"the command after -- starts {what}: vllm serve …, python -m …api_server …, docker run …")
+    return Found(COMMAND_LINE, found[0])
+
+
+@dataclass(slots=True)
+class _Options:
+    """What becomes of the arguments, on the way to Serving."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    flags: dict[str, Any] = field(default_factory=dict)
+    speculative: dict[str, Any] = field(default_factory=dict)
+    places: dict[str, Location] = field(default_factory=dict)
+    unknown: dict[str, str] = field(default_factory=dict)
+    misfits: list[Misfit] = field(default_factory=list)
+
+
+def gather_launch(
+    found: Found,
+    *,
+    target: str | os.PathLike[str] | None = None,
+    draft: str | os.PathLike[str] | None = None,
+    engine: str | None = None,
+    engine_python: str | os.PathLike[str] | None = None,
+    hardware: Hardware | str | None = None,
+    greedy: bool = False,
+    select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+) -> Case:
+    """Read all that a check of this launch needs. ``target`` and ``draft`` say where the models that it names are here.
+
+    Raises CannotCheck where the launch names a model that cannot be read, or none.
+    """
+    launch = found.launch
+    chosen = Chosen.of(select, ignore)
+    release, notes = release_of(launch.image, engine, engine_python)
+    arguments = read_arguments(launch.arguments, release, launch.program)
+    options = options_of(arguments, release)
+    for flag, key in LEGACY.items():
+        if flag in arguments.strangers and key not in {*options.values, *options.speculative}:
+            legacy = arguments.strangers[flag]
+            place = placed(legacy.word, legacy.word.text.partition("=")[0])
+            value = int(legacy.value) if legacy.value.isdigit() else legacy.value
+            one_key(key, value, legacy.unknown, place, options, release)
+    options.values["greedy"] = greedy
+    variables(launch.env, options, release)
+    served = target if target is not None else model_of(arguments.model, "target", found)
+    drafting = draft if draft is not None else options.speculative.pop("model", None)
+    if draft is None and "speculative.model" in options.unknown:
+        raise CannotCheck(not_here("draft", options.unknown["speculative.model"], found))
+    options.speculative.pop("model", None)
+    if target is None and not options.speculative and "method" not in options.values and drafting is None:
+        if "speculative_config" in options.unknown:
+            raise CannotCheck(not_here("speculative config", options.unknown["speculative_config"], found))
+        if not any(name in options.places for name in ("speculative_config", *SPECULATIVE_FLAGS)):
+            raise NoSpeculation(f"{found.name} asks for no speculation: it has no --speculative-config")
+    machine, said = machine_of(found, hardware)
+    serving = Serving(
+        **options.values,
+        env={name: word.text for name, word in launch.env.items()},
+        flags=options.flags,
+        speculative=options.speculative,
+        places=options.places,
+        unknown=options.unknown,
+        misfits=(*arguments.misfits, *options.misfits),
+    )
+    notes += said + [f"what {word.text} adds is not known here, and left out" for word in arguments.open]
+    deployment = load_deployment(os.fspath(served), None if drafting is None else os.fspath(drafting), serving, machine)
+    assumptions = (*notes, *deployment.assumptions)
+    deployment = replace(deployment, assumptions=assumptions, config_given=True, sources=found.sources)
+    return Case(deployment, release, chosen)
+
+
+def release_of(
+    image: Word | None, engine: str | None, engine_python: str | os.PathLike[str] | None
+) -> tuple[Engine, list[str]]:
+    """The release that will serve, and how that is known where nobody said it."""
+    if engine is not None or engine_python is not None:
+        return find_engine(engine, None if engine_python is None else os.fspath(engine_python)), []
+    why = ""
+    if image is not None and image.unknown is None:
+        try:
+            release = find_engine(image.text)
+            return release, [f"engine {release}: as the image's tag says"] if release.source == BY_TAG else []
+        except CannotCheck as refused:
+            why = f", since {refused}"
+    elif image is not None:
+        why = f", since the image is {image.text}"
+    release = find_engine()
+    told = "the newest known" if release.source == SHIPPED else release.source
+    return release, [f"engine {release}: {told}{why}"]
+
+
+def options_of(arguments: Arguments, engine: Engine) -> _Options:
+    """The server's options in Serving's terms."""
+    options = _Options()
+    given = dict(arguments.options)
+    whole = given.pop("speculative_config", None)
+    for name, option in given.items():
+        if name in SPECULATIVE_FLAGS:
+            continue
+        options.places[name] = placed(option.word, f"--{name.replace('_', '-')}")
+        if option.unknown is not None:
+            options.unknown[name] = option.unknown
+        elif name == "max_model_len" and option.value == AUTO_LENGTH:
+            options.unknown[name] = "auto"
+        elif name in COUNTS and not sensible(option.value):
+            message = f"--{name.replace('_', '-')} is {show(option.value)}"
+            options.misfits.append(Misfit(message, options.places[name]))
+        elif name in COMMON:
+            options.values[name] = option.value
+        else:
+            options.flags[name] = option.value
+    if whole is not None:
+        speculative_config(whole, options, engine)
+    for name, key in SPECULATIVE_FLAGS.items():
+        one, flag = given.get(name), f"--{name.replace('_', '-')}"
+        if one is None or (one.value is None and one.unknown is None):
+            continue
+        place = options.places[name] = placed(one.word, flag)
+        if whole is not None and isinstance(whole.value, dict) and key in whole.value:
+            message = f"{engine} takes {flag} or {key} in the speculative config, not both"
+            options.misfits.append(Misfit(message, place))
+        else:
+            one_key(key, one.value, one.unknown, place, options, engine)
+    return options
+
+
+def speculative_config(given: Given, options: _Options, engine: Engine) -> None:
+    """The keys of the speculative config, each at the place of the whole."""
+    place = placed(given.word, "--speculative-config")
+    options.places["speculative_config"] = place
+    if given.unknown is not None and given.value is None:
+        options.unknown["speculative_config"] = given.unknown
+        return
+    value = given.value
+    if isinstance(value, str):
+        with suppress(ValueError, RecursionError):
+            value = json.loads(value)
+    if value is None:
+        return
+    if not isinstance(value, dict):
+        options.misfits.append(Misfit(f"--speculative-config is {show(value)} where {engine} takes an object", place))
+        return
+    for key, held in value.items():
+        one_key(key.replace("-", "_"), held, None, place, options, engine)
+
+
+def one_key(key: str, value: Any, unknown: str | None, place: Location, options: _Options, engine: Engine) -> None:
+    """One key of the speculative config."""
+    name = key if key in ("method", "num_speculative_tokens") else f"speculative.{key}"
+    options.places[name] = place
+    if unknown is not None:
+        options.unknown[name] = unknown
+    elif key == "method" and value is not None and value not in (engine.methods.methods or (value,)):
+        near = difflib.get_close_matches(str(value), engine.methods.methods, 1)
+        options.misfits.append(
+            Misfit(f"{engine} knows no speculative method {show(value)}", place, near[0] if near else None)
+        )
+    elif key == "num_speculative_tokens" and value is not None and not sensible(value):
+        options.misfits.append(Misfit(f"num_speculative_tokens is {show(value)}", place))
+    elif name == key:
+        options.values[key] = value
+    else:
+        options.speculative[key] = value
+
+
+def sensible(value: Any) -> bool:
+    return type(value) is int and 1 <= value <= LIMIT
+
+
+def variables(env: Mapping[str, Word], options: _Options, engine: Engine) -> None:
+    """Where variables stand, and those of the engine's that this release does not read."""
+    known = engine.variables.variables
+    for name, word in env.items():
+        options.places[name] = placed(word, name) if word.place.file != COMMAND_LINE else Location("environment", name)
+        if word.unknown is not None:
+            options.unknown[name] = word.unknown
+        if name.startswith(PREFIX) and known is not None and name not in known:
+            near = difflib.get_close_matches(name, known, 1, cutoff=0.8)
+            message = f"{engine} reads no variable {name}"
+            options.misfits.append(Misfit(message, options.places[name], near[0] if near else None, ignored=True))
+    backend = env.get(BACKEND_VARIABLE)
+    if backend is not None and engine.serve.backend_variable and "attention_backend" not in options.places:
+        options.places["attention_backend"] = options.places[BACKEND_VARIABLE]
+        if backend.unknown:
+            options.unknown["attention_backend"] = backend.unknown
+        else:
+            options.values["attention_backend"] = backend.text
+
+
+def placed(word: Word, pointer: str) -> Location:
+    """The place of an option that ``word`` names."""
+    return replace(word.place, pointer=pointer)
+
+
+def model_of(model: Given | None, side: str, found: Found) -> str:
+    """The model that the launch names."""
+    if model is None:
+        raise CannotCheck(f"{found.name} names no model to serve")
+    if model.unknown is not None:
+        raise CannotCheck(not_here(side, model.unknown, found))
+    return str(model.value)
+
+
+def not_here(what: str, text: str, found: Found) -> str:
+    return f"the {what} of {found.name} is {text}, which is known only where it runs: give TARGET and DRAFT too"
+
+
+def machine_of(found: Found, hardware: Hardware | str | None) -> tuple[Hardware | str | None, list[str]]:
+    """The hardware: as given, as the manifest's labels say, unknown where the launch is for some other machine."""
+    if hardware is not None:
+        return hardware, []
+    if found.hardware is not None and found.hardware.unknown is None:
+        preset = preset_of(found.hardware.text)
+        if preset is not None:
+            return preset, [f"hardware {preset}: {found.hardware.text} in {found.name}"]
+    if found.launch.image is not None:
+        return "unknown", [f"the hardware that {found.launch.image.text} will run on is not known"]
+    return None, []
+
+
+def preset_of(label: str) -> str | None:
+    """The preset that a node's label names: the longest whose letters are words of it (NVIDIA-H100-80GB-HBM3)."""
+    words = re.split(r"[^a-z0-9]+", label.lower())
+    joined = "".join(words)
+    named = [
+        name for name in PRESETS if name.replace("-", "") in joined and any(word.startswith(name[:4]) for word in words)
+    ]
+    return max(named, key=len, default=None)

@@ -1,0 +1,164 @@
+"""Hold what `check` says of each mutated pair against what the engine did with it.
+
+    python -m tests.agreement.compare [VERSION...] [--all]
+
+Prints a confusion matrix for each release and every disagreement that explained.json does not explain (--all: those
+too). What counts as what:
+
+refused   An engine that raises an error, or ends, before it is ready: while it reads configs, loads, or warms up. A
+          report with an error of phase config, load or warmup. Neither side says at which of the three moments, since
+          nobody who deploys cares. A check that ends with "cannot check" (exit status 2) counts too: nothing is
+          served before its complaint is met.
+dies      The engine is ready, and an error ends it while it generates. A report with an error of phase runtime.
+loses     It generates, and at some length a draft token is not accepted, or none is drafted. A report with an error
+          of phase silent. Where some tokens are accepted at every length, a warning of that phase said it, too: it
+          means that less is gained.
+fine      Every draft token is accepted at every length. A report with no error.
+
+The first of these that a report has an error for is what it foretells: an engine comes no further.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from specfix.checker.report import Report
+from specfix.checking import check
+from specfix.deployment.serving import COMMON
+from specfix.errors import CannotCheck
+
+from .bases import Case
+from .bench import write
+from .collect import HERE, results
+from .mutations import drawn
+
+RELEASES = ("0.26.0", "0.32.0")
+OUTCOMES = ("refused", "dies", "loses", "fine")
+FORETOLD = {"config": "refused", "load": "refused", "warmup": "refused", "runtime": "dies", "silent": "loses"}
+EXPLAINED = HERE / "explained.json"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One mutated pair on one release: what the engine did, and what the report foretold."""
+
+    name: str
+    release: str
+    outcome: str
+    foretold: str
+    said: str
+    """Codes of the errors, with their phases, or why nothing could be checked."""
+    words: str
+    """The engine's own."""
+    lessened: bool = False
+    """Some tokens are accepted at every length, and the report warns that less will be."""
+
+    @property
+    def agrees(self) -> bool:
+        return self.outcome == self.foretold or (self.lessened and self.foretold == "fine")
+
+    @property
+    def line(self) -> str:
+        return f"{self.outcome:<7} foretold {self.foretold:<7} {self.name}\n          {self.said or 'no error'}" + (
+            f"\n          {self.words}" if self.words else ""
+        )
+
+
+def verdicts(release: str, cases: Mapping[str, Case], outcomes: Mapping[str, Mapping[str, Any]]) -> Iterator[Verdict]:
+    """Of every case that has an outcome."""
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (name, case) in enumerate(cases.items()):
+            if name in outcomes:
+                result = outcomes[name]
+                job = write(name, case, Path(folder) / str(number), Path(folder) / "weights")
+                foretold, said, warned = predict(release, job)
+                words = " ".join(str(result[key]) for key in ("moment", "error", "message", "where") if result.get(key))
+                some = result["outcome"] == "loses" and all(accepted for _, accepted in result["lengths"].values())
+                yield Verdict(name, release, result["outcome"], foretold, said, words[:400], some and warned)
+
+
+def predict(release: str, job: Mapping[str, Any]) -> tuple[str, str, bool]:
+    """What the check foretells of the very files and flags that the engine gets; by which errors; and whether it warns
+    that less will be accepted."""
+    given = dict(job["serve"])
+    options = {name: given.pop(name) for name in list(given) if name in COMMON}
+    try:
+        report = check(
+            job["target"],
+            job["draft"],
+            **options,
+            greedy=True,
+            flags=given,
+            speculative_config=job["speculative"],
+            engine=f"vllm=={release}",
+            hardware="cpu",
+        )
+    except CannotCheck as error:
+        return "refused", f"cannot check: {str(error).replace(str(Path(job['target']).parent), '')}", False
+    return foretold(report)
+
+
+def foretold(report: Report) -> tuple[str, str, bool]:
+    errors = [one for one in report.findings if one.severity == "error"]
+    phases = {one.finding.phase for one in errors}
+    said = " ".join(sorted({f"{one.code}({one.finding.phase})" for one in errors}))
+    warned = any(one.severity == "warning" and one.finding.phase == "silent" for one in report.findings)
+    return next((means for phase, means in FORETOLD.items() if phase in phases), "fine"), said, warned
+
+
+def explained() -> dict[str, dict[str, str]]:
+    """Disagreements that are known, and why, by release and name. None of them counts as agreement."""
+    found: dict[str, dict[str, str]] = {release: {} for release in RELEASES}
+    for group in json.loads(EXPLAINED.read_text(encoding="utf-8")) if EXPLAINED.exists() else []:
+        for release in group.get("releases", RELEASES):
+            found[release] |= dict.fromkeys(group["names"], group["why"])
+    return found
+
+
+def agreement(judged: Sequence[Verdict]) -> float:
+    return sum(verdict.agrees for verdict in judged) / len(judged)
+
+
+def matrix(judged: Sequence[Verdict]) -> Iterator[str]:
+    """Rows are what the engine did, columns what was foretold."""
+    count = Counter((verdict.outcome, verdict.foretold) for verdict in judged)
+    yield f"{'engine / check':<16}" + "".join(f"{foretold:>9}" for foretold in OUTCOMES)
+    for outcome in OUTCOMES:
+        yield f"{outcome:<16}" + "".join(f"{count[outcome, foretold]:>9}" for foretold in OUTCOMES)
+
+
+def report_on(release: str, judged: Sequence[Verdict], known: Mapping[str, str], show_known: bool) -> Iterator[str]:
+    refused = sum(verdict.outcome == "refused" for verdict in judged)
+    yield f"\nvLLM {release}: {len(judged)} mutations, {refused / len(judged):.0%} refused at start"
+    yield from matrix(judged)
+    wrong = [verdict for verdict in judged if not verdict.agrees]
+    number = sum(verdict.name in known for verdict in wrong)
+    yield f"agreement {agreement(judged):.1%}; {len(wrong)} disagree, {number} explained"
+    for verdict in wrong:
+        if show_known or verdict.name not in known:
+            yield verdict.line
+            if verdict.name in known:
+                yield f"          explained: {known[verdict.name]}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="What the check foretells, against what engines did.")
+    parser.add_argument("releases", nargs="*", metavar="VERSION", help=f"of {', '.join(RELEASES)}")
+    parser.add_argument("--all", action="store_true", help="show explained disagreements too")
+    given = parser.parse_args()
+    cases = {name: mutation.case() for name, mutation in drawn().items()}
+    known = explained()
+    for release in given.releases or RELEASES:
+        judged = list(verdicts(release, cases, results(release)))
+        print(*report_on(release, judged, known[release], given.all), sep="\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""``specfix check`` of a launch as it stands: a command line, files, a folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .conftest import DRAFT, TARGET, Run
+
+SPECULATIVE = json.dumps({"method": "eagle3", "model": DRAFT, "num_speculative_tokens": 5})
+ON = ("--hardware", "h200", "--select", "POS001,CFG011,CFG012")
+COMMAND = ("vllm", "serve", TARGET, "--max-model-len", "8k", "--speculative-config", SPECULATIVE)
+SERVE = f"model: {TARGET}\nmax-model-len: 8192\nspeculative-config: {SPECULATIVE}\n"
+COMPOSE = f"""\
+services:
+  llm:
+    image: vllm/vllm-openai:v0.26.0
+    command: ["--model", "{TARGET}", "--max-model-len", "1024", "--speculative-config", '{SPECULATIVE}']
+"""
+
+
+def codes(text: str) -> list[str]:
+    return [found["code"] for found in json.loads(text)["findings"]]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        COMMAND,
+        ("python3", "-m", "vllm.entrypoints.openai.api_server", "--model", *COMMAND[2:]),
+        ("docker", "run", "--gpus", "all", "vllm/vllm-openai:v0.26.0", "--model", *COMMAND[2:]),
+    ],
+)
+def test_a_command(specfix: Run, command: tuple[str, ...]) -> None:
+    engine = () if command[0] == "docker" else ("--engine", "vllm==0.26.0")
+    done = specfix("check", *ON, *engine, "--format", "json", "--", *command)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert codes(done.stdout) == ["POS001"]
+    assert json.loads(done.stdout)["deployment"]["serving"]["max_model_len"] == 8000
+
+
+def test_what_the_release_does_not_take_is_a_finding(specfix: Run) -> None:
+    done = specfix("check", *ON, "--engine", "vllm==0.26.0", "--", *COMMAND, "--max-num-seq", "x", "--nothing")
+    assert done.returncode == 1
+    assert "error[CFG011]" in done.stdout and "vllm 0.26.0 has no --nothing" in done.stdout
+
+
+def test_a_file_and_the_line_in_it(specfix: Run, tmp_path: Path) -> None:
+    file = tmp_path / "serve.yaml"
+    file.write_text(SERVE)
+    done = specfix("check", *ON, "--engine", "vllm==0.26.0", "--launch", str(file))
+    assert (done.returncode, done.stderr) == (1, "")
+    assert f"::: {file}:2" in done.stdout and "2 | max-model-len: 8192" in done.stdout
+
+
+def test_a_folder_is_one_report_and_a_table(specfix: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(SERVE)
+    (tmp_path / "b.yml").write_text(COMPOSE)
+    (tmp_path / "c.yaml").write_text("apiVersion: v1\nkind: Service\n")
+    (tmp_path / "d.sh").write_text("vllm serve $MODEL --speculative-config '{}'\n")
+    (tmp_path / "e.yaml").write_text("a: {{ .Values.x }\n")
+    done = specfix("check", *ON, "--engine", "vllm==0.26.0", "--launch", str(tmp_path), "--launch", "/nowhere.yaml")
+    assert (done.returncode, done.stderr) == (2, "")
+    table = done.stdout.splitlines()[-5:]
+    assert [line.split()[0] for line in table] == ["fail", "pass", "unreadable", "unreadable", "unreadable"]
+    assert "the target of" in table[2] and "$MODEL" in table[2] and "give TARGET and DRAFT too" in table[2]
+    assert "e.yaml, line 2: " in table[3] and "/nowhere.yaml cannot be read" in table[4]
+    for form in ("json", "sarif", "junit", "github", "markdown"):
+        done = specfix("check", *ON, "--engine", "vllm==0.26.0", "--launch", str(tmp_path), "--format", form)
+        assert done.returncode == 2 and "POS001" in done.stdout and "$MODEL" in done.stdout
+
+
+def test_several_reports_as_json(specfix: Run, tmp_path: Path) -> None:
+    for name, text in (("a.yaml", SERVE), ("b.yaml", COMPOSE)):
+        (tmp_path / name).write_text(text)
+    done = specfix("check", *ON, "--engine", "vllm==0.26.0", "--launch", str(tmp_path), "--format", "json")
+    told = json.loads(done.stdout)
+    assert told["schema"] == "specfix/reports-v1" and done.returncode == 1
+    assert [each["report"]["verdict"] for each in told["reports"]] == ["fail", "pass"]
+
+
+def test_where_the_models_are_here_may_be_said(specfix: Run, tmp_path: Path) -> None:
+    file = tmp_path / "run.sh"
+    file.write_text(
+        'vllm serve $MODEL --max-model-len $LEN --speculative-config \'{"method": "eagle3", "model": "/d"}\'\n'
+    )
+    done = specfix("check", TARGET, DRAFT, *ON, "--engine", "vllm==0.26.0", "--launch", str(file), "--format", "json")
+    told = json.loads(done.stdout)
+    assert told["deployment"]["draft"] == DRAFT
+    # a length that is known only where it runs decides nothing
+    assert [skip["code"] for skip in told["skipped"]] == ["POS001"]
+    assert "$LEN is known only where it runs" in told["skipped"][0]["reason"]
+
+
+def test_a_tag_that_says_no_release_is_an_assumption(specfix: Run, tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(COMPOSE.replace("v0.26.0", "latest"))
+    done = specfix("check", *ON, "--launch", str(file))
+    assert "Assumed: engine vllm " in done.stdout and "its tag does not say which release" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--", "echo", "vllm", "serve"), "starts no vLLM server that can be recognised"),
+        (("--max-model-len", "9", "--", *COMMAND), "--max-model-len and a launch are given"),
+        (("--flag", "seed=1", "--", *COMMAND), "--flag and a launch are given"),
+        (("--launch", "/nowhere"), "/nowhere cannot be read"),
+        (("--", "vllm", "serve", TARGET), "asks for no speculation"),
+        (("--", "vllm", "serve", "--speculative-config", SPECULATIVE), "names no model to serve"),
+        ((), "give a TARGET and its DRAFT, or a launch"),
+    ],
+)
+def test_what_cannot_be_checked(specfix: Run, arguments: tuple[str, ...], message: str) -> None:
+    done = specfix("check", "--engine", "vllm==0.26.0", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_name_that_begins_with_a_dash_is_no_command(specfix: Run) -> None:
+    done = specfix("check", "--", "-name")
+    assert done.returncode == 2 and "the target '-name' does not exist here" in done.stderr.replace('"', "'")

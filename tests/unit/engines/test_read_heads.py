@@ -1,0 +1,210 @@
+"""What the classes of drafting heads build, what they borrow, what a release looks for: by the shape of the code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from specfix.engines.facts.drafting import Borrowing
+from specfix.engines.readers.heads import (
+    built_beside,
+    read_borrowing,
+    read_head,
+    read_load_config,
+    read_mask_places,
+    refuses_missing,
+    strict_loader,
+)
+from specfix.engines.source.classes import Classes
+from specfix.engines.source.tree import SourceTree
+
+HEAD = """
+import torch
+from torch import nn
+from vllm.model_executor.layers.linear import Norm, ParallelLMHead, QKVParallelLinear, ReplicatedLinear
+from .base import DecoderLayer
+
+class DecoderLayer(DecoderLayer):
+    def __init__(self, config, layer_idx):
+        super().__init__(config)
+        qkv_bias = getattr(config, "attention_bias", False)
+        width = 2 * self.hidden_size if layer_idx == 0 else self.hidden_size
+        self.self_attn.qkv_proj = QKVParallelLinear(width, bias=qkv_bias)
+        self.hidden_norm = Norm(config.hidden_size)
+
+class Inner(nn.Module):
+    mapper = WeightsMapper(orig_to_new_substr={"midlayer.": "layers.0."})
+
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        self.quant_config = get_quant_config(config)
+        self.layers = nn.ModuleList([DecoderLayer(config, i) for i in range(config.num_hidden_layers)])
+        self.norm_before_fc = getattr(config, "norm_before_fc", False)
+        self.fc = ReplicatedLinear(input_size=config.hidden_size * 2, bias=False)
+
+class Head(nn.Module):
+    def __init__(self, config):
+        nn.Module.__init__(self)
+        self.model = Inner(config)
+        self.lm_head = ParallelLMHead(config.draft_vocab_size)
+        if config.draft_vocab_size != target_vocab_size:
+            self.draft_id_to_target_id = nn.Parameter(torch.zeros(1))
+        else:
+            self.draft_id_to_target_id = None
+
+    def load_weights(self, weights):
+        for name, weight in weights:
+            if "t2d" in name:
+                continue
+            elif "lm_head" not in name:
+                name = "model." + name
+            process_eagle_weight(self, name)
+        skip_substrs = ["confidence_head"]
+"""
+BASE = """
+from torch import nn
+from vllm.model_executor.layers.linear import QKVParallelLinear
+
+class Attention(nn.Module):
+    def __init__(self, config):
+        self.qkv_proj = QKVParallelLinear(config.hidden_size)
+        self.o_proj = QKVParallelLinear(config.hidden_size)
+
+class DecoderLayer(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.hidden_size = config.hidden_size
+        self.self_attn = Attention(config)
+"""
+LAYERS = """
+class QKVParallelLinear:
+    def __init__(self): self.weight = 1
+class ReplicatedLinear: ...
+class ParallelLMHead: ...
+class Norm: ...
+"""
+
+
+def tree(folder: Path, **files: str) -> SourceTree:
+    for name, text in files.items():
+        path = folder / f"{name.replace('__', '/')}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return SourceTree(folder)
+
+
+MODELS = "model_executor__models__"
+
+
+def test_a_head(tmp_path: Path) -> None:
+    source = tree(
+        tmp_path,
+        **{f"{MODELS}head": HEAD, f"{MODELS}base": BASE, "model_executor__layers__linear": LAYERS},
+    )
+    head = read_head(Classes(source), "head:Head")
+    assert head is not None
+    assert {"fc", "lm_head", "layers.*.hidden_norm", "layers.*.self_attn.q_proj"} <= set(head.parts)
+    assert not {"quant_config", "norm_before_fc"} & set(head.parts) and not any("**" in part for part in head.parts)
+    assert (head.layers, head.doubled, head.mapping) == ("config", True, "other size")
+    assert (head.qkv_bias, head.fc_bias, head.fc_states) == ("attention_bias", False, ("2",))
+    assert head.renames == {"midlayer.": "layers.0."} and head.skipped == ("confidence_head", "t2d")
+    assert {"norm_before_fc", "num_hidden_layers"} <= set(head.keys) and head.notes_own == ("embed_tokens", "lm_head")
+
+
+def test_a_head_that_loads_otherwise(tmp_path: Path) -> None:
+    source = tree(tmp_path, **{f"{MODELS}head": HEAD.replace('"model." + name', "name")})
+    assert read_head(Classes(source), "head:Head") is None
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("if not self.model.has_own_lm_head: self.model.lm_head = target.lm_head", {"": "missing"}),
+        ("if config.method != 'eagle3': self.model.lm_head = target.lm_head", {"": "always", "eagle3": "never"}),
+        ("if self.model.draft_id_to_target_id is None: model.lm_head = target.lm_head", {"": "unmapped"}),
+        ("model.lm_head = target.lm_head", {"": "always"}),
+    ],
+)
+def test_the_head_that_is_lent(tmp_path: Path, code: str, said: dict[str, str]) -> None:
+    source = tree(tmp_path, v1__spec_decode__eagle=f"class P:\n    def load_model(self, target):\n        {code}\n")
+    assert read_borrowing(source) == {"V1": Borrowing(None, said)}
+
+
+def test_embeddings_of_one_width(tmp_path: Path) -> None:
+    code = """
+def share(draft, target):
+    one = target.weight.shape[-1]
+    other = draft.embed_tokens.weight.shape[-1]
+    if not draft.has_own_embed_tokens and {}:
+        draft.model.embed_tokens = target
+    draft.lm_head = target
+"""
+    file = "v1__spec_decode__llm_base_proposer"
+    guarded = tree(tmp_path / "a", **{file: code.format("not one != other")})
+    assert read_borrowing(guarded)["V1"].embeddings == "missing, same width"
+    assert read_borrowing(tree(tmp_path / "b", **{file: code.format("one")}))["V1"].embeddings == "missing"
+
+
+def test_mask_tokens(tmp_path: Path) -> None:
+    code = """
+def mask(config):
+    if dflash_config and "mask_token_id" in dflash_config:
+        return 1
+    if hasattr(config, "pard_token"):
+        return 2
+    {}
+"""
+    raising = tree(tmp_path / "a", v1__spec_decode__eagle=code.format("raise ValueError"))
+    assert read_mask_places(raising) == {"V1": ("dflash_config.mask_token_id", "pard_token")}
+    assert read_mask_places(tree(tmp_path / "b", v1__spec_decode__eagle=code.format("return 3"))) == {}
+
+
+def test_load_config(tmp_path: Path) -> None:
+    files = {
+        "v1__spec_decode__eagle": "get_model(draft_load_config)",
+        "v1__worker__gpu__spec_decode__eagle__u": "get_model()",
+    }
+    assert read_load_config(tree(tmp_path, **files)) == {"V1": True, "V2": False}
+
+
+MTP = """
+from torch import nn
+class Layer(nn.Module):
+    def __init__(self): self.shared_head = Shared()
+class Shared(nn.Module):
+    def __init__(self): self.head = nn.Linear()
+class Inner(nn.Module):
+    def __init__(self):
+        self.embed_tokens = nn.Embedding()
+        self.layers = nn.ModuleDict({i: Layer() for i in range(2)})
+class MTP(nn.Module):
+    def __init__(self): self.model = Inner()
+    def _rewrite_spec_layer_name(self, name): ...
+    def load_weights(self, weights):
+        for name, weight in weights:
+            BEFORE
+            if spec_layer is None:
+                continue
+        AFTER
+        return loaded_params
+"""
+
+
+def test_built_in_drafts(tmp_path: Path) -> None:
+    plain = MTP.replace("BEFORE", "pass").replace("AFTER", "pass")
+    classes = Classes(tree(tmp_path / "a", **{f"{MODELS}mtp": plain}))
+    assert built_beside(classes, "mtp:MTP") == ("embed_tokens", "shared_head.head")
+    assert not refuses_missing(classes, "mtp:MTP")
+    filled = MTP.replace("BEFORE", "if name == 'lm_head.weight': name = 'x'").replace("AFTER", "pass")
+    assert built_beside(Classes(tree(tmp_path / "b", **{f"{MODELS}mtp": filled})), "mtp:MTP") == ()
+    checked = MTP.replace("BEFORE", "pass").replace("AFTER", "if 1 not in loaded_layers: raise ValueError")
+    assert refuses_missing(Classes(tree(tmp_path / "c", **{f"{MODELS}mtp": checked})), "mtp:MTP")
+
+
+def test_a_loader_that_checks(tmp_path: Path) -> None:
+    code = "class L:\n    def load_weights(self):\n        left = weights_to_load - loaded_weights\n        {}\n"
+    file = "model_executor__model_loader__default_loader"
+    assert strict_loader(tree(tmp_path / "a", **{file: code.format("raise ValueError")}))
+    assert not strict_loader(tree(tmp_path / "b", **{file: code.format("x = 'process_weights_after_loading'")}))

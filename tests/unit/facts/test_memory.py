@@ -1,0 +1,77 @@
+"""Memory that weights take, counted and estimated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from specfix.deployment import Draft, Serving, Target
+from specfix.deployment.config import Config
+from specfix.deployment.model import Tensor
+from specfix.deployment.presets import PRESETS
+from specfix.engines.find import find_engine
+from specfix.errors import MissingFact, NotApplicable
+from specfix.facts.budget import GIB
+from specfix.facts.memory import Weights, memory, weights
+
+DENSE = {
+    "hidden_size": 16,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 32,
+    "num_hidden_layers": 2,
+    "vocab_size": 100,
+}
+LAYER = 16 * 4 * (2 * 4 + 2 * 2) + 3 * 16 * 32
+
+
+def target(values: dict[str, Any], tensors: dict[str, Tensor] | None = None) -> Target:
+    return Target("target", Config(values, "target.json"), tensors=tensors)
+
+
+def test_estimated_from_below() -> None:
+    assert weights(target(DENSE)) == Weights(2 * (2 * LAYER + 2 * 1600), False)
+    assert weights(target({**DENSE, "tie_word_embeddings": True})) == Weights(2 * (2 * LAYER + 1600), False)
+    head = Draft("draft", Config(DENSE, "draft.json"), kind="eagle3")
+    assert weights(head) == Weights(2 * 2 * LAYER, False)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"quantization_config": {"quant_method": "fp8"}}, {"num_experts": 8}, {"kv_lora_rank": 4}, {"dtype": "float32"}],
+)
+def test_what_no_config_tells(more: dict[str, Any]) -> None:
+    with pytest.raises(MissingFact):
+        weights(target({**DENSE, **more}))
+
+
+def test_counted_from_headers() -> None:
+    tensors = {
+        "a": Tensor("BF16", (2, 3), "model.safetensors"),
+        "b": Tensor("F4", (4,), "model.safetensors"),
+        "c": Tensor("F32", (100,), "consolidated.safetensors"),
+    }
+    assert weights(target({}, tensors)) == Weights(14, True)
+    assert weights(target({}, {"c": tensors["c"]})) == Weights(400, True)
+    with pytest.raises(MissingFact, match="Q9"):
+        weights(target({}, {"a": Tensor("Q9", (2,), "model.safetensors")}))
+
+
+def test_of_one_device() -> None:
+    engine, hardware = find_engine("vllm==0.26.0"), PRESETS["h200"]
+    tensors = {"a": Tensor("U8", (8 * GIB,), "model.safetensors")}
+    draft = Draft("draft", Config({}, "draft.json"), tensors=tensors)
+    serving = Serving(tensor_parallel_size=2, flags={"gpu_memory_utilization": 0.5})
+    found = memory(target({}, tensors), draft, serving, "eagle3", engine, hardware)
+    assert (found.needed, found.share) == (8 * GIB, 0.5)
+    own = Draft("target", Config({}, "target.json"), tensors=tensors)
+    assert memory(target({}, tensors), own, serving, "mtp", engine, hardware).needed == 4 * GIB
+    for flags in ({"quantization": "fp8"}, {"cpu_offload_gb": 4}):
+        with pytest.raises(NotApplicable):
+            memory(target({}, tensors), draft, Serving(flags=flags), "eagle3", engine, hardware)
+    with pytest.raises(NotApplicable):
+        memory(target({}, tensors), draft, serving, "eagle3", engine, PRESETS["cpu"])
+    with pytest.raises(MissingFact, match="utilization"):
+        bad = Serving(flags={"gpu_memory_utilization": "most"})
+        memory(target({}, tensors), draft, bad, "eagle3", engine, hardware)

@@ -1,0 +1,156 @@
+"""Arguments as one release's own parser takes them."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from specfix.engines.find import find_engine
+from specfix.errors import CannotCheck
+from specfix.launch.arguments import Arguments, read_arguments
+from specfix.launch.words import Word, commands
+
+NEW, OLD = find_engine("0.32.0"), find_engine("0.10.0")
+
+
+def read(text: str, engine: Any = NEW, program: str = "vllm serve") -> Arguments:
+    return read_arguments([Word(word) for word in shlex.split(text)], engine, program)
+
+
+def values(text: str, engine: Any = NEW) -> dict[str, Any]:
+    arguments = read(text, engine)
+    assert not arguments.misfits, arguments.misfits
+    return {name: option.value for name, option in arguments.options.items()}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("m --max-model-len 8k --max_num_seqs=4", {"max_model_len": 8000, "max_num_seqs": 4}),
+        ("m --max-model-len 1.5k", {"max_model_len": 1500}),
+        ("m --max-model-len 8K", {"max_model_len": 8192}),
+        ("m --max-model-len auto", {"max_model_len": -1}),
+        ("m -tp 2 -pp=3", {"tensor_parallel_size": 2, "pipeline_parallel_size": 3}),
+        ("m --enforce-e", {"enforce_eager": True}),
+        ("m --no-enable-prefix-caching", {"enable_prefix_caching": False}),
+        ("m -O3", {"optimization_level": "3"}),
+        ("m -O 2", {"optimization_level": "2"}),
+        ("m --served-model-name a b", {"served_model_name": ["a", "b"]}),
+        ("m --cudagraph-capture-sizes 1 2 4", {"cudagraph_capture_sizes": [1, 2, 4]}),
+        ("m --middleware a --middleware b", {"middleware": ["a", "b"]}),
+        ('m -sc \'{"method": "mtp"}\'', {"speculative_config": {"method": "mtp"}}),
+        (
+            "m --speculative-config.method mtp --speculative_config.num_speculative_tokens=2",
+            {"speculative_config": {"method": "mtp", "num_speculative_tokens": 2}},
+        ),
+        (
+            "m --compilation-config.cudagraph_capture_sizes+ 1,2",
+            {"compilation_config": {"cudagraph_capture_sizes": ["1", "2"]}},
+        ),
+        ("m --hf-overrides '{\"a\": 1}'", {"hf_overrides": {"a": 1}}),
+        ("m --hf-token", {"hf_token": True}),
+        ("m --max-num-seqs 1 --max-num-seqs 2", {"max_num_seqs": 2}),
+        ("m --gpu-memory-utilization 0.5 --seed -1", {"gpu_memory_utilization": 0.5, "seed": -1}),
+    ],
+)
+def test_values(text: str, expected: dict[str, Any]) -> None:
+    assert values(text) == expected
+    model = read(text).model
+    assert model is not None and model.value == "m"
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "nearest"),
+    [
+        ("m --max-modl-len 1", "vllm 0.32.0 has no --max-modl-len", "--max-model-len"),
+        ("m --nothing-like-it-at-all", "vllm 0.32.0 has no --nothing-like-it-at-all", None),
+        ("m --max-num-seqs many", "vllm 0.32.0 refuses \"--max-num-seqs many\": invalid int value: 'many'", None),
+        ("m --max-num-seqs", 'vllm 0.32.0 refuses "--max-num-seqs": expected one argument', None),
+        ("m --speculative-config '{'", "is not valid JSON", None),
+        ("m --compilation-config '[]'", "where a JSON object is expected", None),
+        ("m --dtype bfloat17", "invalid choice: 'bfloat17'", "bfloat16"),
+        ("m stray", 'vllm 0.32.0 does not take "stray": no option before it wants it', None),
+        ("m --enforce-eager true", 'vllm 0.32.0 does not take "true"', None),
+        ("m --max", "could match", None),
+        ("m --a.b", "--a.b needs a value", None),
+        ("m --config", "takes one --config, and a file after it", None),
+        ("m --config x.json", "ends in .yaml or .yml", None),
+    ],
+)
+def test_what_is_refused(text: str, message: str, nearest: str | None) -> None:
+    (misfit,) = read(text).misfits
+    assert message in misfit.message and not misfit.ignored
+    assert misfit.nearest == nearest
+
+
+def test_releases_differ() -> None:
+    assert values("m --max-model-len 8k", OLD) == {"max_model_len": 8000}
+    assert [misfit.nearest for misfit in read("m --attention-backend X", OLD).misfits] == [None]
+    assert read("m -O3", OLD).misfits or values("m -O3", OLD)
+
+
+def test_the_api_server_has_no_positional() -> None:
+    arguments = read("--model m --seed 1", program="api_server")
+    assert arguments.model is not None and arguments.model.value == "m"
+    assert [misfit.message for misfit in read("m", program="api_server").misfits]
+
+
+def test_what_is_known_only_where_it_runs() -> None:
+    (command,) = commands('serve m --max-model-len $LEN --seed=$SEED --served-model-name a $B "$@"', "run.sh")
+    arguments = read_arguments(command.words[1:], NEW)
+    assert not arguments.misfits
+    told = {name: (option.value, option.unknown) for name, option in arguments.options.items()}
+    assert told == {"max_model_len": (None, "$LEN"), "seed": (None, "$SEED"), "served_model_name": (None, "$B")}
+
+
+def test_a_word_for_any_number_of_arguments() -> None:
+    (command,) = commands('serve m --enforce-eager "$@"', "run.sh")
+    arguments = read_arguments(command.words[1:], NEW)
+    assert [word.text for word in arguments.open] == ["$@"] and "enforce_eager" in arguments.options
+
+
+CONFIG = """\
+model: m
+max-model-len: 8k
+max-num-seqs: 3
+enforce-eager: true
+enable-prefix-caching: false
+served-model-name: [a, b]
+speculative-config:
+  method: mtp
+"""
+
+
+def test_a_config_file_comes_first_and_the_command_wins(tmp_path: Path) -> None:
+    file = tmp_path / "serve.yaml"
+    file.write_text(CONFIG)
+    arguments = read(f"--max-num-seqs 4 --config {file}")
+    assert arguments.model is not None and arguments.model.value == "m"
+    assert {name: option.value for name, option in arguments.options.items()} == {
+        "max_model_len": 8000,
+        "max_num_seqs": 4,
+        "enforce_eager": True,
+        "served_model_name": ["a", "b"],
+        "speculative_config": {"method": "mtp"},
+    }
+    assert arguments.options["speculative_config"].word.place.line == 8
+    (misfit,) = arguments.misfits
+    assert misfit.ignored and misfit.location.line == 5 and misfit.nearest == "no-enable-prefix-caching: true"
+    # this release makes text of a mapping, which is no JSON
+    assert any("speculative-config" in misfit.message for misfit in read(f"--config {file}", OLD).misfits)
+
+
+def test_a_config_file_in_one_word_is_not_read() -> None:
+    (misfit,) = read("m --config=x.yaml").misfits
+    assert misfit.ignored and misfit.nearest == "--config x.yaml"
+
+
+@pytest.mark.parametrize(("content", "message"), [("- a", "no mapping"), ("a: [", "line"), ("", "no mapping")])
+def test_a_config_file_that_is_none(tmp_path: Path, content: str, message: str) -> None:
+    file = tmp_path / "serve.yaml"
+    file.write_text(content)
+    with pytest.raises(CannotCheck, match=message):
+        read(f"m --config {file}")

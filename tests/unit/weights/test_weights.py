@@ -1,0 +1,112 @@
+"""A head's checkpoint beside what is built: names that have a place, and what is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from specfix.deployment import Draft
+from specfix.deployment.config import Config
+from specfix.deployment.headers import read_tensors
+from specfix.deployment.model import Tensor
+from specfix.engines.facts.drafting import Head
+from specfix.errors import MissingFact, NotApplicable
+from specfix.facts.weights import DraftHead, absent, attention
+from specfix.testing import write_header
+
+HEAD = Head(
+    parts=(
+        "fc",
+        "fc_norm.*",
+        "norm",
+        "lm_head",
+        "layers.*.self_attn.**",
+        "layers.*.self_attn.q_proj",
+        "mask_embedding",
+    ),
+    layers="config",
+    doubled=True,
+    keys=(),
+    mapping="always",
+    notes_own=(),
+    skipped=("t2d",),
+    renames={"midlayer.": "layers.0."},
+    fc_bias=False,
+    qkv_bias="attention_bias",
+)
+
+
+def head(*names: str, **config: object) -> DraftHead:
+    values = {"num_hidden_layers": 1, "hidden_size": 64, "num_attention_heads": 4, **config}
+    tensors = {name: Tensor("BF16", (64, 64), "f") for name in names}
+    return DraftHead("Head", HEAD, Draft("draft", Config(values, "config.json"), tensors=tensors), values)
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("fc.weight", True),
+        ("fc.bias", False),
+        ("fc_norm.2.weight", True),
+        ("norm.weight", True),
+        ("lm_head.weight", True),
+        ("t2d", True),
+        ("d2t", True),
+        ("midlayer.self_attn.q_proj.weight", True),
+        ("midlayer.self_attn.q_proj.bias", False),
+        ("midlayer.self_attn.anything.weight", True),
+        ("layers.0.mlp.up_proj.weight", False),
+        ("model.fc.weight", False),
+        ("mask_embedding", True),
+        ("layers.0.self_attn.rotary_emb.inv_freq", True),
+    ],
+)
+def test_a_place(name: str, place: bool) -> None:
+    one = head(name)
+    assert one.has_place(next(iter(one.tensors))) is place
+
+
+def test_biases_that_the_config_promises() -> None:
+    one = head("layers.0.self_attn.q_proj.bias", attention_bias=True)
+    assert one.has_place("layers.0.self_attn.q_proj.bias")
+
+
+def test_what_is_missing() -> None:
+    assert absent(head("midlayer.self_attn.q_proj.weight")) == ["fc", "norm"]
+    assert absent(head("fc.qweight", "norm.weight", "midlayer.self_attn.qkv_proj.weight")) == []
+    assert absent(head("fc.weight", "norm.weight", "midlayer.mlp.up_proj.weight")) == ["layers.0.self_attn.q_proj"]
+
+
+def test_heads_of_attention() -> None:
+    assert attention(head("fc.weight")) == (4, 4, 16)
+    assert attention(head("fc.weight", head_dim=8, num_key_value_heads=2)) == (4, 2, 8)
+    with pytest.raises(NotApplicable):
+        attention(head("fc.weight", kv_lora_rank=8))
+
+
+def test_no_header() -> None:
+    one = DraftHead("Head", HEAD, Draft("draft", Config({}, "config.json")), {})
+    with pytest.raises(MissingFact, match="header"):
+        one.named("d2t")
+    with pytest.raises(MissingFact, match="header"):
+        _ = one.tensors
+
+
+def test_small_tensors_are_read(tmp_path: Path) -> None:
+    described = {
+        "d2t": {"dtype": "I64", "shape": [3], "values": [0, 5, -1]},
+        "t2d": {"dtype": "BOOL", "shape": [2], "values": [1, 0]},
+        "fc.weight": [2, 2],
+        "large": {"dtype": "I64", "shape": [1_000_000]},
+    }
+    write_header(tmp_path / "model.safetensors", described)
+    tensors = read_tensors(tmp_path)
+    assert tensors is not None
+    draft = Draft("draft", Config({}, "config.json"), folder=tmp_path, tensors=tensors)
+    assert list(draft.integers(tensors["d2t"])) == [0, 5, -1] and list(draft.integers(tensors["t2d"])) == [1, 0]
+    for name in ("fc.weight", "large"):
+        with pytest.raises(MissingFact):
+            draft.integers(tensors[name])
+    with pytest.raises(MissingFact):
+        Draft("draft", Config({}, "config.json"), tensors=tensors).integers(tensors["d2t"])
