@@ -17,7 +17,7 @@ from specfix.deployment.expected import LIMIT
 from specfix.deployment.json_text import show
 from specfix.deployment.load import load_deployment
 from specfix.deployment.presets import PRESETS
-from specfix.deployment.serving import COMMON
+from specfix.deployment.serving import ANY_FLAG, COMMON
 from specfix.engines.find import BY_TAG, SHIPPED, find_engine
 from specfix.errors import CannotCheck
 from specfix.launch.arguments import Arguments, Given, read_arguments
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 LEGACY = {"speculative_model": "model", "num_speculative_tokens": "num_speculative_tokens"}
 # flags that say again what a key of the speculative config says
 SPECULATIVE_FLAGS = {"spec_method": "method", "spec_model": "model", "spec_tokens": "num_speculative_tokens"}
+SPECULATION = re.compile(r"specul|--spec|-sc\b")
 BACKEND_VARIABLE = "VLLM_ATTENTION_BACKEND"
 PREFIX = "VLLM_"
 AUTO_LENGTH = -1  # --max-model-len auto: what the memory has room for
@@ -99,16 +100,16 @@ def gather_launch(
             one_key(key, value, legacy.unknown, place, options, release)
     options.values["greedy"] = greedy
     variables(launch.env, options, release)
+    if target is None:
+        refuse_without_speculation(found, arguments, options)
     served = target if target is not None else model_of(arguments.model, "target", found)
     drafting = draft if draft is not None else options.speculative.pop("model", None)
     if draft is None and "speculative.model" in options.unknown:
         raise CannotCheck(not_here("draft", options.unknown["speculative.model"], found))
     options.speculative.pop("model", None)
-    if target is None and not options.speculative and "method" not in options.values and drafting is None:
-        if "speculative_config" in options.unknown:
-            raise CannotCheck(not_here("speculative config", options.unknown["speculative_config"], found))
-        if not any(name in options.places for name in ("speculative_config", *SPECULATIVE_FLAGS)):
-            raise NoSpeculation(f"{found.name} asks for no speculation: it has no --speculative-config")
+    for word in arguments.open:  # it may hold any option, and the last one counts
+        options.unknown = {**dict.fromkeys(COMMON - {"greedy", *options.values}, word.text), **options.unknown}
+        options.unknown.setdefault(ANY_FLAG, word.text)
     machine, said = machine_of(found, hardware)
     serving = Serving(
         **options.values,
@@ -119,11 +120,31 @@ def gather_launch(
         unknown=options.unknown,
         misfits=(*arguments.misfits, *options.misfits),
     )
-    notes += said + [f"what {word.text} adds is not known here, and left out" for word in arguments.open]
+    notes += said + [f"what {word.text} adds is known only where it runs" for word in arguments.open]
     deployment = load_deployment(os.fspath(served), None if drafting is None else os.fspath(drafting), serving, machine)
     assumptions = (*notes, *deployment.assumptions)
     deployment = replace(deployment, assumptions=assumptions, config_given=True, sources=found.sources)
     return Case(deployment, release, chosen)
+
+
+def refuse_without_speculation(found: Found, arguments: Arguments, options: _Options) -> None:
+    """Raise NoSpeculation where the launch asks for none, CannotCheck where that cannot be told."""
+    asked = (
+        options.speculative
+        or "method" in options.values
+        or any(name in options.places for name in ("speculative_config", *SPECULATIVE_FLAGS))
+    )
+    if "speculative_config" in options.unknown:
+        raise CannotCheck(not_here("speculative config", options.unknown["speculative_config"], found))
+    if asked:
+        return
+    for misfit in arguments.misfits:
+        if SPECULATION.search(misfit.location.pointer) and not misfit.ignored:
+            raise CannotCheck(f"{found.name}: {misfit.message}")
+    words = [word.text for word in arguments.open]
+    if words and any(SPECULATION.search(text) for text in found.sources.values()):
+        raise CannotCheck(f"{found.name}: whether {' '.join(words)} asks for speculation is known only where it runs")
+    raise NoSpeculation(f"{found.name} asks for no speculation: it has no --speculative-config")
 
 
 def release_of(
@@ -270,8 +291,8 @@ def machine_of(found: Found, hardware: Hardware | str | None) -> tuple[Hardware 
         preset = preset_of(found.hardware.text)
         if preset is not None:
             return preset, [f"hardware {preset}: {found.hardware.text} in {found.name}"]
-    if found.launch.image is not None:
-        return "unknown", [f"the hardware that {found.launch.image.text} will run on is not known"]
+    if found.launch.image is not None or found.name != COMMAND_LINE:
+        return "unknown", [f"the hardware that {found.name} will run on is not known"]
     return None, []
 
 

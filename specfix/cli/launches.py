@@ -9,9 +9,11 @@ from typing import Any
 
 from specfix.checker.report import Checked
 from specfix.errors import CannotCheck
-from specfix.launch.manifests import Found, NoLaunch, read_launches
+from specfix.launch.manifests import MENTION, Found, NoLaunch, read_launches
+from specfix.launch.yaml_file import read_text
 from specfix.launching import NoSpeculation, from_command, gather_launch
 
+TOOLS = frozenset({".git", ".venv", "venv", "node_modules", ".tox", "site-packages"})
 SUFFIXES = (".yaml", ".yml", ".sh")
 
 
@@ -43,14 +45,25 @@ def all_launches(files: Sequence[str], named: bool = True) -> Iterator[Found | C
     for name in files:
         path = Path(name)
         inside = path.is_dir()
-        for file in sorted(each for each in path.rglob("*") if each.suffix in SUFFIXES) if inside else [path]:
+        for file in sorted(launch_files(path)) if inside else [path]:
             try:
+                if not named and not (file.is_file() and MENTION.search(read_text(file))):
+                    continue  # of the many files that a hook is given, few speak of vLLM
                 yield from read_launches(file)
             except NoLaunch as none:
                 if named and not inside:  # a folder of manifests holds others too
                     yield Checked(str(file), None, str(none))
             except CannotCheck as problem:
-                yield Checked(str(file), None, str(problem))
+                if named or file.suffix in SUFFIXES:
+                    yield Checked(str(file), None, str(problem))
+
+
+def launch_files(folder: Path) -> Iterator[Path]:
+    """The files below a folder that may hold a launch, but for those of tools."""
+    for file in folder.rglob("*"):
+        parts = file.relative_to(folder).parts
+        if file.suffix in SUFFIXES and file.is_file() and not any(part in TOOLS for part in parts):
+            yield file
 
 
 def attempt(found: Found, **options: Any) -> Checked | None:

@@ -49,8 +49,15 @@ class Config:
 
     @property
     def is_speculators(self) -> bool:
-        """Whether this is a config of the speculators library."""
-        return self.values.get("speculators_model_type") is not None
+        """Whether this is a config of the speculators library: its name for the algorithm, and a block of its own.
+
+        Engines look for the block (``speculators_config``); a config that an engine cannot take for want of half of
+        them is of the library all the same.
+        """
+        blocks = ("speculators_config", "transformer_layer_config")
+        return self.values.get("speculators_model_type") is not None and any(
+            self.values.get(block) is not None for block in blocks
+        )
 
     def find(self, *keys: str) -> tuple[str, Any] | None:
         """(pointer, value) of the first of ``keys`` that is present and not null, innermost level first; else of the

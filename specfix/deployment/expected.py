@@ -116,10 +116,10 @@ KEYS: dict[str, tuple[Test, str]] = {
     "sliding_window": COUNT,
     "intermediate_size": COUNTS,  # Gemma 3n has one for each layer
     **dict.fromkeys(("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts"), COUNTS),
-    **dict.fromkeys(
-        ("bias", "block_configs", "dspark_block_size", "markov_rank", "medusa_num_heads", "method", "model"), ANYTHING
-    ),
+    **dict.fromkeys(("bias", "dspark_block_size", "markov_rank", "medusa_num_heads", "method", "model"), ANYTHING),
+    "block_configs": (lambda value: isinstance(value, list), "a list"),
     **dict.fromkeys(("block_size", "n_predict"), ANYTHING),
+    **dict.fromkeys(("mtp_config", "speculators_config"), ANYTHING),  # read by few: each reader looks for itself
     **dict.fromkeys(("kv_lora_rank",), COUNT),
     **dict.fromkeys(
         (
@@ -149,12 +149,10 @@ KEYS: dict[str, tuple[Test, str]] = {
         (
             *TEXT_KEYS,
             "transformer_layer_config",
-            "speculators_config",
             "rope_scaling",
             "rope_parameters",
             "eagle_config",
             "dflash_config",
-            "mtp_config",
             "quantization_config",
             "compression_config",
             "auto_map",
@@ -175,7 +173,7 @@ ROPE_KEYS: dict[str, tuple[Test, str]] = {
 INNER: dict[str, dict[str, tuple[Test, str]]] = {
     "rope_scaling": ROPE_KEYS,
     "rope_parameters": ROPE_KEYS,
-    **dict.fromkeys(("eagle_config", "dflash_config"), dict.fromkeys((*AUX_IDS, "layer_ids"), IDS)),
+    **{key: {**dict.fromkeys(AUX_IDS, IDS), "layer_ids": ANYTHING} for key in ("eagle_config", "dflash_config")},
     "mtp_config": {"num_nextn_predict_layers": COUNT},
 }
 
@@ -185,7 +183,9 @@ def check_types(config: Config) -> None:
     for pointer, level in config.levels():
         check(config, pointer, level, KEYS)
         for key, expected in INNER.items():
-            block = level.get(key) or {}
+            block = level.get(key)
+            if not isinstance(block, dict):
+                continue
             check(config, f"{pointer}/{key}", block, expected)
             if expected is ROPE_KEYS:
                 for layer_type, nested in block.items():

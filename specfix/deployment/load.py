@@ -162,7 +162,8 @@ def refuse_head(target: Target, draft: str | None) -> None:
 
 def speculators_verifier(config: Config) -> str | None:
     """The target that a speculators draft was made for."""
-    verifier = (config.values.get("speculators_config") or {}).get("verifier")
+    block = config.values.get("speculators_config")
+    verifier = block.get("verifier") if isinstance(block, dict) else None
     name = verifier.get("name_or_path") if isinstance(verifier, dict) else None
     return plain(name) if isinstance(name, str) else None
 

@@ -223,6 +223,7 @@ class Draft(Model):
 def mtp_layers(config: Config) -> int | None:
     """MTP layers that ``config`` states: the first count that is not 0."""
     counts = [config.value(key) for key in MTP_KEYS]
-    counts.append((config.value("mtp_config") or {}).get("num_nextn_predict_layers"))  # Inkling
+    inner = config.value("mtp_config")  # Inkling
+    counts.append(inner.get("num_nextn_predict_layers") if isinstance(inner, Mapping) else None)
     stated = [int(count) for count in counts if count is not None]
     return next((count for count in stated if count), 0) if stated else None

@@ -85,6 +85,8 @@ class Serving:
         return _GuardedServing(**values)
 
 
+ANY_FLAG = "*"  # among what is unknown: flags that are not given may be, all the same
+
 # options with a field of their own
 COMMON = frozenset(one.name for one in fields(Serving)) - {
     *("env", "flags", "speculative"),
@@ -112,10 +114,12 @@ class _Guarded(Mapping[str, V]):
     def __getitem__(self, name: str) -> V:
         if name in self._unknown:
             raise not_known(name, self._unknown[name])
+        if ANY_FLAG in self._unknown and name not in self._values and not name.isupper():
+            raise not_known(name, self._unknown[ANY_FLAG])
         return self._values[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._values or name in self._unknown
+        return name in self._values or name in self._unknown or (ANY_FLAG in self._unknown and not str(name).isupper())
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)

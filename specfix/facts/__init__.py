@@ -13,6 +13,7 @@ from specfix.facts.architecture import draft_classes
 from specfix.facts.aux import aux_plan
 from specfix.facts.blocks import backend, block_size, fixed_kernels
 from specfix.facts.budget import batches, draft_tokens
+from specfix.facts.decoder import built_draft_model, built_target
 from specfix.facts.graphs import captured
 from specfix.facts.layers import layer_kinds
 from specfix.facts.lengths import draft_length, draft_rows, served_length
@@ -37,6 +38,8 @@ PROVIDERS: dict[str, Callable[..., Any]] = {
         backend,
         batches,
         block_size,
+        built_draft_model,
+        built_target,
         captured,
         draft_classes,
         draft_head,

@@ -7,6 +7,7 @@ Sources: ``_get_and_verify_max_len`` (vllm/config/model.py), ``_maybe_override_d
 from __future__ import annotations
 
 from specfix.deployment import Draft, Model, Serving, Target
+from specfix.deployment.expected import is_count
 from specfix.engines import Engine
 from specfix.errors import MissingFact, known
 
@@ -23,12 +24,23 @@ def served_length(target: Target, serving: Serving, engine: Engine) -> int:
     return known(derived_length(target, engine), f"max_position_embeddings in {target.config.file}")
 
 
-def draft_length(draft: Draft, served_length: int, method: str, engine: Engine) -> int:
-    """The draft's derived max_model_len: never more than what is served, and that where its config states none, or
-    where the release raises it together with the positions."""
+def draft_length(draft: Draft, served_length: int, method: str, engine: Engine, serving: Serving) -> int:
+    """The draft's max_model_len: as the speculative config gives it, else its derived one, which is never more than
+    what is served, and that where the release raises it together with the positions."""
+    given = own_length(serving)
+    if given is not None:
+        return given
     if engine.lengths.raise_also_lifts_length and raises_positions(draft, method, engine):
         return served_length
     return min(known(derived_length(draft, engine), f"max_position_embeddings in {draft.config.file}"), served_length)
+
+
+def own_length(serving: Serving) -> int | None:
+    """max_model_len of the speculative config: the draft's alone."""
+    given = serving.speculative.get("max_model_len")
+    if given is not None and not is_count(given):
+        raise MissingFact("a whole number for max_model_len of the speculative config")
+    return None if given is None else int(given)
 
 
 def draft_rows(draft: Draft, served_length: int, method: str, engine: Engine) -> int:
@@ -54,12 +66,19 @@ def size_only(model: Model) -> bool:
 def derived_length(model: Model, engine: Engine) -> int | None:
     """max_model_len as the release derives it from a config when nobody gives one; None where the config has none."""
     facts = engine.lengths
-    length = stated_length(model, engine)
     types = {rope.rope_type for rope in model.ropes}
     if "longrope" in types and known(facts.longrope_from_original, f"how {engine} derives a longrope length"):
         original = model.config.values.get("original_max_position_embeddings")
         if original is not None:
             return int(original)
+    length = longest(model, engine)
+    return None if length is None else int(length)
+
+
+def longest(model: Model, engine: Engine) -> float | None:
+    """What the release holds a length that is asked for against; None where the config has none."""
+    facts = engine.lengths
+    length = stated_length(model, engine)
     unscaled_models = known(facts.unscaled_model_types, f"the model types that {engine} does not scale")
     if length is None or any(part in (model.model_type or "") for part in unscaled_models):
         return length
@@ -73,7 +92,23 @@ def derived_length(model: Model, engine: Engine) -> int | None:
             length = known(
                 rope.original_max_position_embeddings, f"original_max_position_embeddings in {model.config.file}"
             )
-    return int(length * factor)
+    return length * factor
+
+
+def may_pass(asked: int, model: Model, serving: Serving, engine: Engine) -> bool:
+    """Whether the release takes a length above the one that it derives of ``model``."""
+    facts = engine.lengths
+    excuse = facts.longer_excused_by and model.number(facts.longer_excused_by)
+    if not known(facts.refuses_longer, f"what {engine} makes of a longer --max-model-len") or asked <= (excuse or 0):
+        return True
+    name = facts.longer_allowed_by
+    text = serving.env.get(name) if name else None
+    if name is None or text is None:
+        return False
+    variable = (engine.variables.variables or {}).get(name)
+    if variable is None or variable.kind is None:
+        raise MissingFact(f"what {engine} makes of {name}={text}")
+    return text.strip().lower() in variable.on
 
 
 def stated_length(model: Model, engine: Engine) -> int | None:

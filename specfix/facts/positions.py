@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from specfix.deployment import Draft
+from specfix.deployment import Draft, Serving
 from specfix.engines import Engine
 from specfix.errors import NotApplicable, known
 from specfix.facts.lengths import raises_positions
 
 Kind = Literal["stops", "overruns", "shortens"]
 
-# drafts that are fed the target's own positions; draft_model keeps its own limit by design
+# drafts that are fed the target's own positions
 SHARES_POSITIONS = frozenset({"eagle", "eagle3", "dflash", "dspark", "mtp"})
 
 
@@ -37,13 +37,17 @@ def shortfalls(
     runners: tuple[str, ...],
     served_length: int,
     draft_length: int,
+    serving: Serving,
     draft_rows: int | None = None,
+    draft_tokens: int | None = None,
 ) -> tuple[Shortfall | None, ...]:
     """For each runner that may be chosen, how it falls short, or None where the draft reaches far enough."""
     if method not in SHARES_POSITIONS | {"draft_model"}:
         raise NotApplicable(f"{method} has no positions of its own")
+    step = (draft_tokens or 1) + 1
     return tuple(
-        shortfall(runner, draft, method, engine, served_length, draft_length, draft_rows) for runner in runners
+        shortfall(runner, draft, method, engine, served_length, draft_length, draft_rows, step, serving.enforce_eager)
+        for runner in runners
     )
 
 
@@ -55,21 +59,30 @@ def shortfall(
     served_length: int,
     draft_length: int,
     draft_rows: int | None,
+    step: int,
+    eager: bool,
 ) -> Shortfall | None:
-    """How ``runner`` falls short with this draft; ``draft_rows`` None where the table's size is not known."""
-    reach = served_length
+    """How ``runner`` falls short with this draft; ``draft_rows`` None where the table's size is not known.
+
+    ``step``: the most tokens that one step of drafting yields. What is silently lost of the last ``step`` tokens that a
+    request may have costs it one step at most: that is no shortfall.
+    """
+    reach = needed = served_length
     if runner == "V2" and limits_target(draft, method, engine):
         if draft_length < served_length:
             return Shortfall(runner, "shortens", draft_length)
-    elif method == "draft_model":
-        return None
     elif runner == "V1" and known(engine.lengths.v1_guard, f"when {engine} stops drafting"):
         reach = draft_length  # the guard keeps longer sequences from the table
-    if draft_rows is not None and draft_rows < reach:
+        # ... and the last token that it lets be drafted, which is not fed again
+        needed = reach - 1 + (engine.lengths.guard_extra or {}).get(method, 0)
+    elif method == "draft_model":
+        return None
+    if method != "draft_model" and draft_rows is not None and draft_rows < needed - (step if eager else 0):
         return Shortfall(runner, "overruns", draft_rows)
-    if reach < served_length:
+    if reach < served_length - step:
         return Shortfall(runner, "stops", draft_length)
-    known(draft_rows, "the rows of the draft's rotary table")
+    if method != "draft_model":
+        known(draft_rows, "the rows of the draft's rotary table")
     return None
 
 

@@ -134,12 +134,22 @@ class DraftHead:
         path, _, last = name.rpartition(".")
         path = NUMBER.sub(".*", path)
         if last == "bias" and (biased := self._biased(path)) is not None:
-            return biased
+            return biased or self.built.passes_bias
         whole = NUMBER.sub(".*", name)
         return any(
             whole.startswith(part.removesuffix(ANYTHING)) if part.endswith(ANYTHING) else part in (path, whole)
             for part in self.built.parts
         )
+
+    def passed_over(self) -> list[str]:
+        """Biases of the checkpoint that no layer has, and that the class passes over."""
+        return [
+            name
+            for name in self.tensors
+            if self.built.passes_bias
+            and name.endswith(".bias")
+            and self._biased(NUMBER.sub(".*", name.removesuffix(".bias"))) is False
+        ]
 
     def _biased(self, path: str) -> bool | None:
         """Whether the layer at ``path`` has a bias; None where it is not read."""

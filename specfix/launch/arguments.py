@@ -89,6 +89,7 @@ def read_arguments(words: Sequence[Word], engine: Engine, program: str = "vllm s
         raise CannotCheck(f"the flags of {engine} are not known, so its launch command cannot be read")
     parser = parser_of(facts)
     reading = _Reading()
+    given = words
     words = with_config_file(words, facts, reading, engine)
     dotted: dict[str, tuple[Word, dict[str, Any], str | None]] = {}
     reading.takes_model = bool(facts.positional) and program == "vllm serve"
@@ -105,6 +106,10 @@ def read_arguments(words: Sequence[Word], engine: Engine, program: str = "vllm s
     for flag, (word, value, unknown) in dotted.items():  # the release puts them behind all others
         merged = Word(json.dumps(value), word.place, unknown)
         read_group([Word(flag, word.place), merged], parser, facts, reading, engine)
+    twice = [word for word in given if spelling(word.text, facts).partition("=")[0] == "--model"]
+    if twice and reading.model is not None and program == "vllm serve":
+        message = f"{engine} takes the model as the first argument or by --model, not both"
+        reading.misfits.append(Misfit(message, spot(twice[0])))
     named = reading.options.pop("model", None)
     if named is not None and (program != "vllm serve" or facts.model_flag) and reading.model is None:
         reading.model = named

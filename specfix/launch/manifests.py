@@ -20,6 +20,8 @@ PODS = {
     "LeaderWorkerSet": "spec.leaderWorkerTemplate.leaderTemplate.spec",
     **dict.fromkeys(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job"), "spec.template.spec"),
 }
+WITHOUT_PODS = frozenset({"Service", "ConfigMap", "Secret", "Namespace", "Ingress", "PersistentVolumeClaim"})
+MENTION = re.compile(r"vllm|specul", re.IGNORECASE)  # what a file of interest speaks of
 SERVE_KEYS = frozenset({"model", "speculative-config", "spec-model"})  # one of them makes a mapping a serve YAML
 GPU_LABELS = (
     "nvidia.com/gpu.product",
@@ -48,16 +50,26 @@ class Found:
 
 
 def read_launches(path: Path) -> list[Found]:
-    """The servers that the file starts, in its order. Raises CannotCheck."""
+    """The servers that the file starts, in its order. Raises CannotCheck, NoLaunch where it starts none."""
     name = str(path)
     text = read_text(path)
     if is_script(path, text):
         found = [Found(name, launch) for each in commands(text, name) for launch in launches(each.words, each.env)]
     else:
-        found = list(of_yaml(read_yaml(text, name), name))
+        documents = read_yaml(text, name)
+        found = list(of_yaml(documents, name))
+        if not found and MENTION.search(text):
+            refuse_kinds(documents, name)
     if not found:
         raise NoLaunch(f"{name} starts no vLLM server that can be recognised")
-    return [replace(each, sources={name: text}) for each in found]
+    many = len({each.name for each in found}) < len(found)  # two of one name are told apart by their lines
+    named = [replace(each, name=f"{each.name}, line {line_of(each)}") if many else each for each in found]
+    return [replace(each, sources={name: text}) for each in named]
+
+
+def line_of(found: Found) -> int | None:
+    words = found.launch.arguments
+    return words[0].place.line if words else None
 
 
 def is_script(path: Path, text: str) -> bool:
@@ -65,32 +77,38 @@ def is_script(path: Path, text: str) -> bool:
 
 
 def of_yaml(documents: list[Item], name: str) -> Iterator[Found]:
-    unknown: Item | None = None
     for document in documents:
-        kind = document.get("kind")
         if document.get("services") is not None:
             yield from of_compose(document, name)
-        elif kind is not None and document.get("apiVersion") is not None:
-            listed = document.get("items")
-            for each in listed.items if kind.value == "List" and listed else [document]:
-                which = each.get("kind")
-                if which is not None and which.value in PODS:
-                    yield from of_kubernetes(each, str(which.value), name)
-                elif which is not None and which.value not in {
-                    "Service",
-                    "ConfigMap",
-                    "Secret",
-                    "Namespace",
-                    "Ingress",
-                }:
-                    unknown = unknown or which
+        elif document.get("kind") is not None and document.get("apiVersion") is not None:
+            for each in resources(document):
+                kind = kind_of(each)
+                if kind in PODS:
+                    yield from of_kubernetes(each, kind, name)
         elif any(key.replace("_", "-") in SERVE_KEYS for key in document.pairs):
             yield Found(name, Launch("vllm serve", tuple(serve_words(document))))
-    if unknown is not None and len(documents) == 1:
-        raise CannotCheck(
-            f"{name}, line {unknown.place.line}: kind {show(unknown.value)} is not one whose pods are known "
-            f"({', '.join(sorted(PODS))})"
-        )
+
+
+def resources(document: Item) -> list[Item]:
+    """What a manifest holds: itself, or the items of a List."""
+    listed = document.get("items")
+    return listed.items if kind_of(document) == "List" and listed else [document]
+
+
+def kind_of(document: Item) -> str:
+    kind = document.get("kind")
+    return kind.value if kind and isinstance(kind.value, str) else ""
+
+
+def refuse_kinds(documents: list[Item], name: str) -> None:
+    """Raise CannotCheck for a kind whose pods are not known, in a file that speaks of vLLM."""
+    for each in (resource for document in documents for resource in resources(document)):
+        kind = each.get("kind")
+        if kind is not None and kind_of(each) not in {*PODS, *WITHOUT_PODS}:
+            raise CannotCheck(
+                f"{name}, line {kind.place.line}: kind {show(kind.plain())} is not one whose pods are known "
+                f"({', '.join(sorted(PODS))})"
+            )
 
 
 def serve_words(document: Item) -> Iterator[Word]:

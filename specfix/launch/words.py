@@ -4,6 +4,7 @@ script itself sets to plain text."""
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import dropwhile
@@ -12,8 +13,16 @@ from specfix.deployment import Location
 from specfix.errors import CannotCheck
 
 NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+SET = re.compile(r"(?:^|(?<=[\s;&|({]))(?P<name>[A-Za-z_]\w*)(?P<added>\+?)=", re.ASCII | re.MULTILINE)
+LOOP = re.compile(r"\b(?:for|select)\s+(?P<name>[A-Za-z_]\w*)\b", re.ASCII)
+READ = re.compile(r"\b(?:read|mapfile|readarray|getopts)\b(?P<names>[^\n;&|<]*)", re.ASCII)
+SOURCED = re.compile(r"(?:^|[\n;&|])[ \t]*(?:source|\.)[ \t]+\S", re.ASCII)
 ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.ASCII | re.DOTALL)
 COMMAND_LINE = "command line"
+REDIRECTION = re.compile(r"[<>]+&?-?")
+PAIRS = {"{": "}", "(": ")"}
+BRACKETS = {"{": re.compile(r"[{}]"), "(": re.compile(r"[()]")}
+EXPANSION = re.compile(r"\$(?:[A-Za-z_]\w*|[\d@*#?$!-])", re.ASCII)
 ENDS = (";;", "&&", "||", "|&", ";", "&", "|", "(", ")", "\n")
 # before a command, and no part of it
 LEADING = frozenset(
@@ -56,7 +65,8 @@ def commands(text: str, file: str, first_line: int = 1, known: Mapping[str, str]
     """
     if len(text) > LIMIT:
         raise CannotCheck(f"{file} holds a script of {len(text):,} characters, more than the {LIMIT:,} that are read")
-    variables: dict[str, str | None] = dict(known or {})
+    changing = fickle(text)
+    variables: dict[str, str | None] = {name: value for name, value in (known or {}).items() if name not in changing}
     exported: dict[str, Word] = {}
     for found in _Splitter(text, file, first_line, variables).commands():
         words = list(dropwhile(lambda word: word.text in LEADING, found))
@@ -66,13 +76,30 @@ def commands(text: str, file: str, first_line: int = 1, known: Mapping[str, str]
             yield Command(tuple(words), {**exported, **env})
             continue
         for name, word in env.items():
-            variables[name] = None if word.unknown else word.text
+            variables[name] = None if word.unknown or name in changing else word.text
             if exports or name in exported:
                 exported[name] = word
         for word in words if exports else ():  # export NAME
             if word.text in variables:
                 value = variables[word.text]
                 exported[word.text] = Word(value or "", word.place, None if value is not None else f"${word.text}")
+
+
+def fickle(text: str) -> frozenset[str]:
+    """Variables whose value hangs on the way that the script takes: set more than once, added to, or set by a loop, by
+    ``read`` or by a file that is sourced."""
+    if SOURCED.search(text):
+        return _Everything()
+    counts = Counter(match["name"] for match in SET.finditer(text))
+    added = {match["name"] for match in SET.finditer(text) if match["added"]}
+    by_loop = {match["name"] for match in LOOP.finditer(text)}
+    by_read = {name for match in READ.finditer(text) for name in match["names"].split()}
+    return frozenset({name for name, count in counts.items() if count > 1} | added | by_loop | by_read)
+
+
+class _Everything(frozenset[str]):
+    def __contains__(self, name: object) -> bool:
+        return True
 
 
 def assignments(words: list[Word]) -> tuple[dict[str, Word], list[Word]]:
@@ -118,7 +145,8 @@ class _Splitter:
                     self.skip(1)
                 heredocs.append(self.word().text)
             elif char in "<>":
-                self.skip(len(re.match(r"[<>]+&?-?", self.text[self.at :])[0]))  # type: ignore[index]
+                redirection = REDIRECTION.match(self.text, self.at)
+                self.skip(len(redirection[0]) if redirection else 1)
                 while self.at < len(self.text) and self.text[self.at] in " \t":
                     self.skip(1)
                 if self.at < len(self.text) and self.text[self.at] not in "\n;":
@@ -135,7 +163,8 @@ class _Splitter:
         self.at += count
 
     def rest_of_line(self) -> str:
-        return self.text[self.at :].partition("\n")[0]
+        end = self.text.find("\n", self.at)
+        return self.text[self.at : end if end >= 0 else None]
 
     def skip_heredoc(self, mark: str) -> None:
         while self.at < len(self.text):
@@ -163,7 +192,7 @@ class _Splitter:
                 self.skip(1)
                 self.double_quoted(parts, unknown, place)
             elif char in "$`":
-                self.expansion(parts, unknown)
+                self.expansion(parts, unknown, quoted=False)
             else:
                 parts.append(char)
                 self.skip(1)
@@ -193,15 +222,16 @@ class _Splitter:
             raise CannotCheck(f"{place.file}, line {place.line}: a quote is not closed")
         self.skip(1)
 
-    def expansion(self, parts: list[str], unknown: list[str]) -> None:
-        """What stands at a ``$`` or a backquote: a variable that the script set, else something unknown."""
+    def expansion(self, parts: list[str], unknown: list[str], quoted: bool = True) -> None:
+        """What stands at a ``$`` or a backquote: a variable that the script set, else something unknown. A value with
+        blanks would be several words where it is not ``quoted``."""
         written = self.written()
         self.skip(len(written))
         name = written.removeprefix("${").removesuffix("}") if written.startswith("${") else written[1:]
         value = self.variables.get(name) if NAME.fullmatch(name) else None
         if written == "$":
             parts.append("$")
-        elif value is not None:
+        elif value is not None and (quoted or not re.search(r"[\s*?\[]", value)):
             parts.append(value)
         else:
             parts.append(written)
@@ -209,17 +239,17 @@ class _Splitter:
 
     def written(self) -> str:
         """The whole of an expansion: ``$NAME``, ``$1``, ``${…}``, ``$(…)``, a command in backquotes."""
-        rest = self.text[self.at :]
-        if rest[0] == "`":
-            end = rest.find("`", 1)
-            return rest[: end + 1] if end > 0 else rest
-        pairs = {"{": "}", "(": ")"}
-        if rest[1:2] in pairs:
+        text, start = self.text, self.at
+        if text[start] == "`":
+            end = text.find("`", start + 1)
+            return text[start : end + 1] if end > 0 else text[start:]
+        opening = text[start + 1 : start + 2]
+        if opening in PAIRS:
             depth = 0
-            for index, char in enumerate(rest[1:], 1):
-                depth += (char == rest[1]) - (char == pairs[rest[1]])
+            for match in BRACKETS[opening].finditer(text, start + 1):
+                depth += 1 if match[0] == opening else -1
                 if not depth:
-                    return rest[: index + 1]
-            return rest
-        match = re.match(r"\$(?:[A-Za-z_]\w*|[\d@*#?$!-])", rest, re.ASCII)
-        return match[0] if match else "$"
+                    return text[start : match.end()]
+            return text[start:]
+        named = EXPANSION.match(text, start)
+        return named[0] if named else "$"

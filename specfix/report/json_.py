@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from specfix import __version__
+from specfix.deployment.serving import ANY_FLAG
 from specfix.report.secrets import masked
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ def told(serving: Serving) -> dict[str, Any]:
     for name in ("places", "unknown", "misfits"):
         del values[name]
     for name, text in serving.unknown.items():
+        if name == ANY_FLAG:
+            continue
         block, _, key = name.rpartition(".")
         home = "speculative" if block else "env" if name.isupper() else "flags"
         (values if name in values else values[home])[key] = text

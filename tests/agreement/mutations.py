@@ -24,7 +24,7 @@ from .fields import FIELDS, Field
 SEED = 20260801
 WEIGHT = {"absurd": 0.1, "null": 0.3, "missing": 2.0, "off-by-one": 2.0}  # of an operator, where mutations are drawn
 MISSING = object()
-FRESH_SHARE = 4  # one in so many fresh mutations is of tensors
+FRESH_SHARE = 12  # one in so many fresh mutations is of tensors
 
 Change = Callable[[Case], None]
 

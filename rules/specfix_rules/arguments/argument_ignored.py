@@ -1,4 +1,4 @@
-"""CFG012: the launch command has an argument that this release drops without a word."""
+"""CFG007: the launch command has an argument that this release drops without a word."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from specfix.engines import Engine
 
 
 @rule(
-    "CFG012",
+    "CFG007",
     "argument-ignored",
     severity="warning",
     evidence=["vllm/utils/argparse_utils.py: FlexibleArgumentParser", "vllm/envs.py: environment_variables"],

@@ -1,4 +1,4 @@
-"""CFG011: the launch command has an argument that this release refuses."""
+"""CFG006: the launch command has an argument that this release refuses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from specfix.engines import Engine
 
 
 @rule(
-    "CFG011",
+    "CFG006",
     "argument-refused",
     severity="error",
     evidence=["vllm/utils/argparse_utils.py: FlexibleArgumentParser", "vllm/engine/arg_utils.py: add_cli_args"],

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from specfix.checker import Finding, Repair, rule
-from specfix.deployment import Serving
+from specfix.deployment import Draft, Model, Serving, Target
 from specfix.engines import Engine
 from specfix.engines.facts.hardware import KernelSizes
-from specfix.errors import NotApplicable, known
+from specfix.errors import MissingFact, NotApplicable, known
 from specfix.facts.blocks import BACKEND, kernel_block, kernel_size
 
 
@@ -19,10 +19,12 @@ from specfix.facts.blocks import BACKEND, kernel_block, kernel_size
     evidence=["vllm-project/vllm#54180", "vllm-project/vllm#47882", "vllm/v1/worker: select_common_block_size"],
 )
 def no_common_block_size(
+    target: Target,
     serving: Serving,
     engine: Engine,
     backend: str | None = None,
     fixed_kernels: dict[str, KernelSizes] | None = None,
+    draft: Draft | None = None,
 ) -> Iterator[Finding]:
     """The attention backend takes neither the KV cache block size nor a part of it."""
     fixed = fixed_kernels or {}
@@ -40,6 +42,9 @@ def no_common_block_size(
         others = f", while the target's own layers have {name}, which takes {said(its)}"
     else:
         return
+    windows = any(windowed(model) for model in (target, draft) if model is not None)
+    if windows and engine.blocks.windows_own is not False:
+        raise MissingFact("the block size once layers with a sliding window have taken theirs")
     given = f"--block-size is {size}" if serving.block_size else f"The target needs KV cache blocks of {size}"
     yield Finding(
         f"{given}, and {backend} of {engine} takes {said(stated)}{others}: there is no common block size, and the "
@@ -55,6 +60,12 @@ def no_common_block_size(
             ("engine_args",),
         ),
     )
+
+
+def windowed(model: Model) -> bool:
+    """Whether layers may have a sliding window."""
+    size, used = (model.config.stated(key) for key in ("sliding_window", "use_sliding_window"))
+    return size is not None and bool(size[1]) and (used is None or used[1] is not False)
 
 
 def said(stated: KernelSizes) -> str:

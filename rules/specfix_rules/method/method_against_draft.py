@@ -88,10 +88,17 @@ def sure_kind(draft: Draft, method: str) -> str | None:
     if named is not None:
         return named if named in HEADS else None
     marked = marked_kind(draft.config)
-    if marked in SURE_MARKS:
+    # a key alone does not keep a whole model from being served as one: its class reads no such key
+    if marked in SURE_MARKS and (method != "draft_model" or not whole(draft)):
         return marked
     if method in NO_FULL_MODEL and draft.kind == "draft_model" and marked is None:
         layers = decoder_layers(draft.config, draft.tensors)
         return "draft_model" if layers is not None and layers >= FULL_MODEL else None
     tensors = tensor_kind(draft.tensors)  # fc.weight says that it is a head, and not of which EAGLE
     return tensors if method == "draft_model" else None
+
+
+def whole(draft: Draft) -> bool:
+    """Whether the tensors are those of a model of its own: it embeds tokens, and joins no hidden states."""
+    names = {name.rpartition(".")[0].rpartition(".")[2] for name in draft.tensors or ()}
+    return "embed_tokens" in names and "fc" not in names and tensor_kind(draft.tensors) is None

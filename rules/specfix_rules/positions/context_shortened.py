@@ -14,7 +14,11 @@ KEY = "max_position_embeddings"
 
 
 @rule(
-    "POS002", "context-shortened", severity="warning", evidence=["vllm/config/vllm.py: _limit_max_model_len_to_draft"]
+    "POS002",
+    "context-shortened",
+    severity="warning",
+    evidence=["vllm/config/vllm.py: _limit_max_model_len_to_draft"],
+    requires=["POS006", "POS008", "POS009"],
 )
 def context_shortened(
     target: Target,

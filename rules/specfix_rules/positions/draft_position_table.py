@@ -19,7 +19,7 @@ KEY = "max_position_embeddings"
     "draft-position-table",
     severity="error",
     evidence=["vllm-project/vllm#48894", "vllm-project/vllm#49343", "vllm-project/vllm#57941"],
-    requires=["POS003"],
+    requires=["POS003", "POS006", "POS008", "POS009"],
 )
 def draft_position_table(
     target: Target,
@@ -50,7 +50,7 @@ def draft_position_table(
         told[0][0],
         "certain" if len(told) == 1 else "likely",
         related=(asked,),
-        repair=repair(draft, served_length, engine),
+        repair=repair(draft, served_length, method, engine),
     )
 
 
@@ -59,8 +59,15 @@ def by_shim(draft: Draft, served_length: int) -> tuple[Change, ...]:
     return (("shim", "draft_positions", {"draft": draft.served, KEY: served_length}),)
 
 
-def repair(draft: Draft, served_length: int, engine: Engine) -> Repair:
+def repair(draft: Draft, served_length: int, method: str, engine: Engine) -> Repair:
     """More rows where max_position_embeddings only sizes the table; else a shorter context, for the user to choose."""
+    if method == "draft_model":
+        return Repair(
+            "manual",
+            f"lower --max-model-len, or take a draft model that reaches {served_length} tokens: it cannot be led "
+            "past the positions that it was trained on",
+            ("engine_args",),
+        )
     # other keys that state a length bound the derived one as well
     keys = dict.fromkeys((KEY, *(engine.lengths.keys or ()), engine.lengths.overriding_key or KEY))
     short = [key for key in keys if (draft.number(key) or served_length) < served_length]

@@ -22,6 +22,7 @@ THETA = "rope_theta"
     "overrides-miss-draft",
     severity="error",
     evidence=["vllm-project/vllm#58080", "vllm-project/vllm#37443"],
+    requires=["POS006", "POS008", "POS009"],
 )
 def overrides_miss_draft(
     target: Target,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Draft, Target
+from specfix.facts.weights import DraftHead
 
 KEY = "vocab_size"
 HEADS = frozenset({"eagle", "eagle3", "dflash", "dspark"})
@@ -20,12 +21,12 @@ PADDING = 1024
     severity="error",
     evidence=["vllm/model_executor/models/llama_eagle3.py", "vllm/model_executor/layers/vocab_parallel_embedding.py"],
 )
-def foreign_head(target: Target, draft: Draft, method: str) -> Iterator[Finding]:
+def foreign_head(target: Target, draft: Draft, method: str, draft_head: DraftHead | None = None) -> Iterator[Finding]:
     """The target's ids are the head's ids, and the two have not the same number of them."""
     if method not in HEADS or draft.is_part_of(target):
         return
     own, theirs = draft.integer(KEY), target.integer(KEY)
-    if abs(own - theirs) <= PADDING:
+    if abs(own - theirs) <= PADDING or (draft_head and drafts_first(draft_head, theirs)):
         return
     if own < theirs:
         end = f"it drafts none of the ids from {own} on and has no place for them, and the rest mean other tokens to it"
@@ -40,3 +41,10 @@ def foreign_head(target: Target, draft: Draft, method: str) -> Iterator[Finding]
         related=(target.at(KEY),),
         repair=Repair("manual", "take a head that was trained for this target"),
     )
+
+
+def drafts_first(head: DraftHead, theirs: int) -> bool:
+    """The head has an output for each of the target's ids, or fewer, and no map: token i is the target's i, in a class
+    whose map is there in any case, and of zeros where the checkpoint has none."""
+    unmapped = head.draft.tensors is not None and head.named("d2t") is None
+    return unmapped and head.built.mapping == "always" and head.draft_vocabulary <= theirs < head.vocabulary

@@ -35,8 +35,26 @@ def sizes(draft: Draft, method: str, draft_head: DraftHead) -> Iterator[Finding]
             repair=repair(draft, draft_head, key, held),
         )
         return  # weights of another model differ in all
+    yield from inputs(draft, draft_head)
     if not seen:
         raise MissingFact(f"unpacked weights in the safetensors header of {draft.reference}")
+
+
+def inputs(draft: Draft, head: DraftHead) -> Iterator[Finding]:
+    """What the first layer's attention reads: hidden states, and in EAGLE3 the embedding beside them."""
+    query = head.plain("layers.0.self_attn.q_proj.weight")
+    if query is None or head.number("kv_lora_rank"):  # latent attention reads otherwise
+        return
+    read = (2 if head.built.doubled else 1) * head.hidden
+    if query.shape[1] != read:
+        what = f"twice the hidden_size {head.hidden}" if head.built.doubled else "its hidden_size"
+        yield Finding(
+            f"The first layer's q_proj.weight takes {query.shape[1]} inputs, and a {head.architecture} gives it "
+            f"{read}, {what}: they do not load.",
+            draft.at("hidden_size"),
+            "load",
+            repair=Repair("manual", "take the config.json that was published with these weights", ("draft_config",)),
+        )
 
 
 def held_sizes(head: DraftHead, method: str) -> Iterator[tuple[str, str, int]]:

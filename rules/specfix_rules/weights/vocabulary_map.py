@@ -23,7 +23,7 @@ def vocabulary_map(target: Target, draft: Draft, engine: Engine, draft_head: Dra
     wanted = draft_head.maps(target)
     if found is None:
         # a vocabulary that is only padded otherwise maps each token to itself
-        if wanted and rows < draft_head.vocabulary:
+        if wanted and rows < min(draft_head.vocabulary, target.integer("vocab_size")):
             refused = "d2t" in draft_head.built.demands
             end = f"{engine} refuses it" if refused else "the draft's tokens are taken for the target's first ones"
             yield Finding(

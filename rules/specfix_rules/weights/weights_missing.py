@@ -28,13 +28,13 @@ def weights_missing(draft: Draft, engine: Engine, draft_head: DraftHead) -> Iter
         missing += [] if held else [f"{layer}.q_proj.bias" for layer in layers]
     if not missing:
         return
-    bare = [name for name in missing if "norm" not in name.rpartition(".")[2]] or missing
+    bare = [name for name in missing if not is_norm(name)] or missing
     shown = ", ".join(bare[:3]) + (f" and {len(bare) - 3} more" if len(bare) > 3 else "")
-    norms = bare is missing and all("norm" in name for name in missing)
+    norms = all(map(is_norm, missing))
     bias = bare[0].endswith(".bias")
     change: Change = ("draft_config", draft.at("attention_bias").pointer, False)
     end = (
-        "its norms do nothing then, and less is accepted"
+        "its norms keep the weight 1 then, and less is accepted"
         if norms
         else "it drafts with what was in memory, and nothing is accepted"
     )
@@ -49,3 +49,8 @@ def weights_missing(draft: Draft, engine: Engine, draft_head: DraftHead) -> Iter
         else Repair("manual", "take a complete checkpoint of the draft, with its own config.json", ("draft_config",)),
         severity="warning" if norms else None,
     )
+
+
+def is_norm(path: str) -> bool:
+    """``norm``, ``layers.0.input_layernorm``, ``fc_norm.0``: one is built with weights of 1, others with none."""
+    return any("norm" in word for word in path.split(".")[-2:])

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from specfix.checker import Finding, Repair, rule
 from specfix.checker.finding import Change
-from specfix.deployment import Draft
+from specfix.deployment import Draft, Serving, Target
 from specfix.engines import Engine
+from specfix.facts.quantisation import stated
 from specfix.facts.weights import DraftHead
 
 
@@ -18,19 +19,29 @@ from specfix.facts.weights import DraftHead
     evidence=["vllm-project/vllm#9580", "vllm-project/vllm#42764", "vllm/model_executor/models/utils.py"],
     requires=["WGT013"],
 )
-def weights_without_place(draft: Draft, engine: Engine, draft_head: DraftHead) -> Iterator[Finding]:
+def weights_without_place(
+    target: Target, draft: Draft, serving: Serving, engine: Engine, draft_head: DraftHead
+) -> Iterator[Finding]:
     """A tensor of the draft's has a name that its class does not know."""
     strange = [name for name in draft_head.tensors if not draft_head.has_place(name)]
+    asked = serving.flag("quantization") or serving.speculative.get("quantization")
+    if asked is None and stated(draft, engine) is None and stated(target, engine) is None:
+        strange += [name for name in draft_head.tensors if name.endswith("_proj.weight_scale")]
     if not strange:
+        if passed := draft_head.passed_over():
+            yield Finding(
+                f"{engine} builds the draft as {draft_head.architecture} without a bias in {len(passed)} layers whose "
+                f"weights have one ({draft_head.original[passed[0]]}): it is passed over, and less is accepted.",
+                draft.at("attention_bias" if mendable(draft_head, passed) else "architectures"),
+                "silent",
+                "likely",
+                repair=bias_stated(draft) if mendable(draft_head, passed) else None,
+                severity="warning",
+            )
         return
     names = sorted(draft_head.original[name] for name in strange)
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    biased = [name for name in strange if name.endswith("_proj.bias")]
-    mend = None
-    if len(biased) == len(strange) and draft_head.built.qkv_bias == "attention_bias":
-        key = "attention_bias"
-        change: Change = ("draft_config", draft.at(key).pointer, True)
-        mend = Repair("safe", f"{key} true: the weights have such biases", ("draft_config",), (change,))
+    mend = bias_stated(draft) if mendable(draft_head, strange) else None
     yield Finding(
         f"{engine} builds the draft as {draft_head.architecture}, which has no place for {shown}: a name that is not "
         "known ends the start.",
@@ -39,3 +50,14 @@ def weights_without_place(draft: Draft, engine: Engine, draft_head: DraftHead) -
         repair=mend
         or Repair("manual", "take a release or a checkpoint in which the two are of one kind", ("draft_config",)),
     )
+
+
+def mendable(head: DraftHead, names: list[str]) -> bool:
+    """Whether all are biases of attention, and its class asks the config whether it has any."""
+    return head.built.qkv_bias == "attention_bias" and all(name.endswith("_proj.bias") for name in names)
+
+
+def bias_stated(draft: Draft) -> Repair:
+    key = "attention_bias"
+    change: Change = ("draft_config", draft.at(key).pointer, True)
+    return Repair("safe", f"{key} true: the weights have such biases", ("draft_config",), (change,))

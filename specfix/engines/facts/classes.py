@@ -46,8 +46,10 @@ class ConfigClassFacts:
     """The release's own config classes.
 
     ``types``: model type to the name of its class, where the release takes its own before Transformers'; ``classes``:
-    those and what they extend or hold, by name; None where it could not be read.
+    those and what they extend or hold, by name; None where it could not be read. ``typed``: architectures that give a
+    config.json without a model_type one.
     """
 
     types: dict[str, str] | None = None
     classes: dict[str, ConfigClass] = field(default_factory=dict)
+    typed: tuple[str, ...] | None = None

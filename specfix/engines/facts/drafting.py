@@ -24,6 +24,10 @@ class LengthFacts:
     ``limits_target``: with the V2 runner the target's max_model_len is lowered to the draft's derived length,
     except where positions are raised.
     ``overrides_reach_draft``: whether what --hf-overrides set in the target's config is set in the draft's as well.
+    ``refuses_longer``: whether a length that is asked for and is above the derived one ends the start;
+    ``longer_excused_by`` is the config key that allows it where it is as large, ``longer_allowed_by`` the variable.
+    ``own_bounded_by``: the lengths ("draft", "target") that max_model_len of the speculative config may not pass;
+    ``own_is_draft_length``: whether it is what the draft's ModelConfig is asked for, and checked as ``refuses_longer``.
     """
 
     keys: tuple[str, ...] | None
@@ -39,6 +43,11 @@ class LengthFacts:
     overriding_key: str | None = None
     longrope_from_original: bool | None = None
     overrides_reach_draft: bool | None = None
+    refuses_longer: bool | None = None
+    longer_excused_by: str | None = None
+    longer_allowed_by: str | None = None
+    own_bounded_by: tuple[str, ...] | None = None
+    own_is_draft_length: bool | None = None
 
 
 Rows = Literal[
@@ -59,10 +68,12 @@ class RopeFacts:
 
     A key is a rope_type; where another config key chooses another class, that key is joined to it: "default" but
     "default+mrope_section", "yarn" but "yarn+mrope_section". ``mrope`` is the rule of "default+mrope_section".
+    ``needed``: by rope_type, the keys that ``get_rope`` takes from the block without a default; "a|b" is one of two.
     """
 
     rows: dict[str, Rows] | None
     mrope: Rows | None
+    needed: dict[str, tuple[str, ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +92,8 @@ class Head:
     number of the draft's layers; ``*``: the ids that the runner takes.
     ``demands``: tensors without which a draft of a reduced vocabulary is refused (lm_head, d2t). ``fc_states``: as in
     EagleFacts, () where it is not read. ``fc_bias``: whether ``fc`` has a bias. ``qkv_bias``: the key of the config
-    that gives attention's q, k and v one, "never" where they have none; None: not read.
+    that gives attention's q, k and v one, "never" where they have none; None: not read. ``passes_bias``: a bias that no
+    layer has is passed over; elsewhere it ends the start as any other name does.
     """
 
     parts: tuple[str, ...]
@@ -97,6 +109,23 @@ class Head:
     fc_states: tuple[str, ...] = ()
     fc_bias: bool | None = None
     qkv_bias: Literal["attention_bias", "never"] | None = None
+    passes_bias: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """A whole model of plain decoder layers (Llama and its kin), as its class builds it and takes its checkpoint.
+
+    num_hidden_layers layers are built, each with q, k and v of one head size and an MLP of gate, up and down.
+    ``parts``: names under ``model.``; ``layer_parts``: those under a layer. Where it is ``strict``, a name that is none
+    of them ends the start. ``head_dim``: whether the key of that name counts; else a head is as wide as hidden_size /
+    num_attention_heads.
+    """
+
+    parts: tuple[str, ...]
+    layer_parts: tuple[str, ...]
+    head_dim: bool
+    strict: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +167,7 @@ class EagleFacts:
     ``fc_states``: draft architecture to where the number of states that its ``fc`` takes comes from, the
     first that is there: keys of its config, len(key), a number.
 
+    ``decoders``: architecture to its Decoder; classes that are built or loaded in another way are left out.
     ``heads``: draft architecture to what its class builds. ``borrowing``: by runner ("V1", "V2"), and by runner and
     method ("V2 dflash") where a method has a loader of its own. ``mask_places``: runner to the keys that give a
     parallel drafter its mask token, the first that is there counts, and none ends the start. ``refuse_missing``:
@@ -162,6 +192,7 @@ class EagleFacts:
     language_by_config: tuple[str, ...] = ()
     fc_states: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
     heads: dict[str, Head] = field(default_factory=dict)
+    decoders: dict[str, Decoder] = field(default_factory=dict)
     borrowing: dict[str, Borrowing] = field(default_factory=dict)
     mask_places: dict[str, tuple[str, ...]] = field(default_factory=dict)
     refuse_missing: tuple[str, ...] = ()
@@ -238,8 +269,15 @@ class TraitFacts:
     ``having``: trait (is_hybrid, is_attention_free, has_inner_state) to the architectures whose class bears it;
     ``unreadable``: architectures of which it cannot be told. ``expert_keys``: config keys of which the first present
     one is the number of experts, so that a model is MoE where it is above 0.
+
+    Of drafts, and of targets of plain decoder layers: ``silu_only``: architectures that end the start over a hidden_act
+    other than silu; ``window_read``: those that read ``sliding_window``, whether the config has it or not, for a layer
+    of type sliding_attention; ``keys_read``: architecture to keys that it cannot be made without.
     """
 
     having: dict[str, tuple[str, ...]]
     unreadable: tuple[str, ...]
     expert_keys: tuple[str, ...] | None
+    silu_only: tuple[str, ...] | None = None
+    window_read: tuple[str, ...] | None = None
+    keys_read: dict[str, tuple[str, ...]] | None = None

@@ -85,6 +85,7 @@ class BlockFacts:
     where it is computed. ``default_adapts``: platform to whether a backend that does not take the default
     then gets a size of its own. ``backends``: backend name (FLASH_ATTN) to its kernel sizes.
     ``cpu_backend``: the backend of the CPU platform for plain attention. ``recurrent``: of layers that keep a state.
+    ``windows_own``: layers with a sliding window take a block size of their own, after which the others' may be raised.
     """
 
     proposer: Unit | None
@@ -95,3 +96,4 @@ class BlockFacts:
     cpu_backend: str | None
     default_adapts: dict[str, bool] = field(default_factory=dict)
     recurrent: RecurrentFacts = field(default_factory=RecurrentFacts)
+    windows_own: bool | None = None

@@ -70,6 +70,7 @@ class ParallelFacts:
     ``balanced``: drafts whose experts can be balanced. ``same_experts``: the balancer refuses a draft whose
     number of experts differs from the target's;
     ``one_balanced``: it knows one model, and the draft's expert layers die for want of it.
+    ``experts_needed``: expert parallelism of a target without experts ends the start.
     """
 
     draft_pipelined: bool | None = None
@@ -87,3 +88,4 @@ class ParallelFacts:
     balanced: tuple[str, ...] = ()
     same_experts: bool | None = None
     one_balanced: bool | None = None
+    experts_needed: bool | None = None

@@ -29,6 +29,10 @@ class QuantisationFacts:
     they take any. ``draft_moe_backend``: runners that heed the speculative config's moe_backend.
     ``assistant_scales``: runners in which a Gemma 4 assistant takes the KV scales of the layers whose cache it reads.
     ``half_guarded``: architectures of drafts whose class does anything about float16.
+
+    ``overridden``: other texts that a quant_method may be, for a method of ``names`` makes it its own; None where the
+    release takes one that nobody knows. ``config_files``: method to the ends of the names of the files of which one
+    must be there where config.json has no quantization_config; methods that can do without are left out.
     """
 
     names: tuple[str, ...] | None = None
@@ -45,3 +49,5 @@ class QuantisationFacts:
     draft_moe_backend: tuple[str, ...] | None = None
     assistant_scales: tuple[str, ...] | None = None
     half_guarded: tuple[str, ...] | None = None
+    overridden: tuple[str, ...] | None = None
+    config_files: dict[str, tuple[str, ...]] | None = None

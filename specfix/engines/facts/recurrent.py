@@ -21,6 +21,9 @@ class RecurrentFacts:
     ``stale_without_drafts``: a step in which no request has a draft reads the state of the last step that had none, and
     not that of the last token that was accepted. ``counts_raced``: in mode "align" the numbers of accepted tokens are
     copied to the host while the rows of the batch may move.
+
+    ``size_needs_cache``: a mamba_block_size other than max_model_len, without prefix caching, ends the start of any
+    model.
     """
 
     refuses: bool | None = None
@@ -34,3 +37,4 @@ class RecurrentFacts:
     all_drafts: bool | None = None
     stale_without_drafts: bool | None = None
     counts_raced: bool | None = None
+    size_needs_cache: bool | None = None

@@ -56,6 +56,7 @@ def _read(tree: SourceTree, source: str, version: str | None) -> Engine:
         raise CannotCheck(f"{tree.package} is no readable vLLM package: {', '.join(missing)} is missing or not Python")
     unknown: dict[str, str] = {}
     methods = read_methods(tree, unknown)
+    eagle = read_eagle(tree, unknown, methods)
     return Engine(
         name="vllm",
         version=version or tree.version or "unknown version",
@@ -63,13 +64,13 @@ def _read(tree: SourceTree, source: str, version: str | None) -> Engine:
         runner=read_runner(tree, unknown),
         lengths=read_lengths(tree, unknown, methods),
         rope=read_rope(tree, unknown),
-        eagle=read_eagle(tree, unknown, methods),
+        eagle=eagle,
         cpu=read_cpu(tree, unknown),
         triton=read_triton(tree, unknown),
         blocks=read_blocks(tree, unknown, methods),
         layers=read_layers(tree, unknown, methods),
         methods=methods,
-        traits=read_traits(tree, unknown, methods),
+        traits=read_traits(tree, unknown, methods, eagle.decoders),
         serve=read_serve(tree, unknown),
         backends=read_backends(tree, unknown),
         platforms=read_platforms(tree, unknown),

@@ -52,7 +52,24 @@ def read_blocks(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts 
         cpu_backend=_cpu_backend(tree, unknown),
         default_adapts={platform: _adapts(tree, platform) for platform in default},
         recurrent=read_recurrent(tree, methods) if methods else RecurrentFacts(),
+        windows_own=_windows_own(tree),
     )
+
+
+def _windows_own(tree: SourceTree) -> bool | None:
+    """``Attention.get_kv_cache_spec`` gives a window's spec another block size than that of full attention."""
+    files = ("model_executor/layers/attention/attention.py", "attention/layer.py")
+    function = next(filter(None, (tree.function(file, "Attention.get_kv_cache_spec") for file in files)), None)
+    if function is None:
+        return None if any(tree.class_(file, "Attention") for file in files) else False
+    sizes: dict[str, set[str]] = {"SlidingWindowSpec": set(), "FullAttentionSpec": set()}
+    for returned in walk(function, ast.Return):
+        call = returned.value
+        if isinstance(call, ast.Call) and (name := dotted(call.func)) in sizes:
+            sizes[name] |= {ast.unparse(one.value) for one in call.keywords if one.arg == "block_size"}
+    if not all(sizes.values()):
+        return None
+    return not sizes["SlidingWindowSpec"] <= sizes["FullAttentionSpec"]
 
 
 def _backends(tree: SourceTree) -> Iterator[tuple[str, Lineage]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from specfix.engines.facts.classes import ConfigClass, ConfigClassFacts
 from specfix.engines.source.classes import Class
 from specfix.engines.source.defaults import Defaults
-from specfix.engines.source.tree import SourceTree, walk
+from specfix.engines.source.tree import SourceTree, literal, walk
 
 FILE = "transformers_utils/config.py"
 FOLDER = "transformers_utils/configs"
@@ -37,7 +37,13 @@ def read_configs(tree: SourceTree, unknown: dict[str, str]) -> ConfigClassFacts:
             continue
         found = classes[name] = reader.read(cls)
         wanted += [part for key, part in found.parts.items() if part in index and key not in found.named_parts]
-    return ConfigClassFacts(dict(sorted(types.items())), dict(sorted(classes.items())))
+    return ConfigClassFacts(dict(sorted(types.items())), dict(sorted(classes.items())), _typed(tree))
+
+
+def _typed(tree: SourceTree) -> tuple[str, ...]:
+    table = tree.assigned(FILE, "_ARCHITECTURE_TO_MODEL_TYPE")
+    names = [literal(key) for key in table.keys if key] if isinstance(table, ast.Dict) else []
+    return tuple(sorted(map(str, names)))
 
 
 def _registered(module: ast.Module) -> Iterator[tuple[str, str]]:

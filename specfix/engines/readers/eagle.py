@@ -6,9 +6,10 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from specfix.engines.facts.drafting import EagleFacts, Head, MethodFacts
+from specfix.engines.facts.drafting import Decoder, EagleFacts, Head, MethodFacts
 from specfix.engines.readers.aux import LAYERS, fc_states, final_layer, formula, records, records_outputs
 from specfix.engines.readers.aux_places import Unreadable, read_places
+from specfix.engines.readers.decoders import read_decoder
 from specfix.engines.readers.heads import (
     built_beside,
     read_borrowing,
@@ -67,6 +68,7 @@ def read_eagle(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts) 
         language_by_config=tuple(by_config),
         fc_states=states,
         heads=_heads(models.classes, methods),
+        decoders=_decoders(tree, models.classes, methods),
         borrowing=read_borrowing(tree),
         mask_places=read_mask_places(tree),
         load_config=read_load_config(tree),
@@ -82,6 +84,14 @@ def _mtp_own(tree: SourceTree, classes: Classes, methods: MethodFacts) -> dict[s
         return {}
     own = {name: built_beside(classes, methods.architectures[name]) for name in methods.drafts if "MTP" in name}
     return {name: parts for name, parts in own.items() if parts}
+
+
+def _decoders(tree: SourceTree, classes: Classes, methods: MethodFacts) -> dict[str, Decoder]:
+    """Models of plain layers that answer with tokens; those that are built in another way are left out."""
+    names = [name for name in methods.architectures if name.endswith("ForCausalLM") and name not in methods.drafts]
+    read = {path: read_decoder(tree, classes, path) for path in {methods.architectures[name] for name in names}}
+    found = {name: read[methods.architectures[name]] for name in names}
+    return {name: decoder for name, decoder in found.items() if decoder is not None}
 
 
 def _heads(classes: Classes, methods: MethodFacts) -> dict[str, Head]:

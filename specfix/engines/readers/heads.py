@@ -66,7 +66,19 @@ def read_head(classes: Classes, path: str) -> Head | None:
         fc_bias=_fc_bias(found),
         qkv_bias=_qkv_bias(_layer_classes(classes, found)),
         demands=tuple(sorted(_demands(loading[1]))),
+        passes_bias=passes_bias(classes, found, loading[1]),
     )
+
+
+def passes_bias(classes: Classes, inner: Lineage, outer: ast.FunctionDef) -> bool:
+    """Whether a bias without a place is passed over: by the inner model's loop over its parameters, or by
+    ``AutoWeightsLoader``, where that does so of itself."""
+    loading = inner.method("load_weights")
+    text = ast.unparse(loading[1] if loading else outer)
+    if "AutoWeightsLoader(" not in text:
+        return "name.endswith('.bias') and name not in params_dict" in text
+    (loader,) = classes.at("vllm.model_executor.models.utils:AutoWeightsLoader") or [None]
+    return loader is not None and "ignore_unexpected_suffixes.append('.bias')" in ast.unparse(loader.node)
 
 
 def _own(lineage: Lineage) -> list[ast.AST]:

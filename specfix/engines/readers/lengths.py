@@ -17,6 +17,7 @@ DERIVE = "_get_and_verify_max_len"
 RAISE = "_maybe_override_draft_max_position_embeddings"
 KEYS = "ModelArchConfigConvertorBase.derive_max_model_len_and_key"  # older releases: in DERIVE itself
 LIMIT = "_limit_max_model_len_to_draft"
+OWN = "_maybe_override_draft_max_model_len"
 ORIGINAL = "original_max_position_embeddings"
 OVERRIDES = "hf_overrides"
 
@@ -32,6 +33,9 @@ def read_lengths(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts
             "unscaled_model_types",
             "longrope_from_original",
             "overriding_key",
+            "refuses_longer",
+            "longer_excused_by",
+            "longer_allowed_by",
         ):
             unknown[f"lengths.{fact}"] = f"no {DERIVE} beside ModelConfig"
     source = tree.function(CONVERTOR, KEYS) or derive
@@ -46,6 +50,7 @@ def read_lengths(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts
     if not readable:
         unknown["lengths.v1_guard"] = unknown["lengths.guard_extra"] = f"no {RUNNER}"
     raised = _raised_methods(tree, methods, unknown)
+    bound = _bound(derive) if derive else None
     return LengthFacts(
         keys=keys,
         unscaled_rope_types=unscaled,
@@ -60,7 +65,75 @@ def read_lengths(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts
         overriding_key=_overriding_key(source),
         longrope_from_original=_longrope_from_original(derive) if derive else None,
         overrides_reach_draft=_overrides_reach_draft(tree, unknown),
+        refuses_longer=bound is not None if derive else None,
+        longer_excused_by=_excuse(bound) if bound else None,
+        longer_allowed_by=_permission(bound) if bound else None,
+        own_bounded_by=_own_bounds(tree, unknown),
+        own_is_draft_length=_own_is_draft_length(tree, unknown),
     )
+
+
+def _bound(function: ast.FunctionDef) -> ast.If | None:
+    """``if max_model_len > derived_max_model_len: …`` where it raises."""
+    for node in walk(function, ast.If):
+        for operator, left, right in _comparisons(node.test):
+            asked, derived = dotted(left), dotted(right) or ""
+            compares = asked == "max_model_len" and derived.startswith("derived")
+            if isinstance(operator, ast.Gt) and compares and _raises(node.body):
+                return node
+    return None
+
+
+def _raises(body: list[ast.stmt]) -> bool:
+    return any(True for statement in body for _ in walk(statement, ast.Raise))
+
+
+def _excuse(bound: ast.If) -> str | None:
+    """The key of the config that is read before it is refused."""
+    for call in (call for statement in bound.body for call in walk(statement, ast.Call)):
+        key = literal(call.args[1]) if dotted(call.func) == "getattr" and len(call.args) > 1 else None
+        if isinstance(key, str):
+            return key
+    return None
+
+
+def _permission(bound: ast.If) -> str | None:
+    """The variable in ``if envs.NAME: … else: raise``."""
+    for node in (node for statement in bound.body for node in walk(statement, ast.If)):
+        owner, _, name = (dotted(node.test) or "").rpartition(".")
+        if owner == "envs" and _raises(node.orelse):
+            return name
+    return None
+
+
+def _own_bounds(tree: SourceTree, unknown: dict[str, str]) -> tuple[str, ...] | None:
+    """``if speculative_max_model_len > draft_max_model_len: raise …``, and the same of the target's."""
+    file = tree.config_file("SpeculativeConfig")
+    if file is None:
+        unknown["lengths.own_bounded_by"] = "no SpeculativeConfig"
+        return None
+    function = tree.function(file, OWN)
+    bounds = [
+        dotted(right) or ""
+        for node in (walk(function, ast.If) if function else ())
+        for operator, left, right in _comparisons(node.test)
+        if isinstance(operator, ast.Gt) and dotted(left) == "speculative_max_model_len" and _raises(node.body)
+    ]
+    return tuple(side for side in ("draft", "target") if f"{side}_max_model_len" in bounds)
+
+
+def _own_is_draft_length(tree: SourceTree, unknown: dict[str, str]) -> bool | None:
+    file = tree.config_file("SpeculativeConfig")
+    if file is None:
+        unknown["lengths.own_is_draft_length"] = "no SpeculativeConfig"
+        return None
+    given = {
+        dotted(keyword.value)
+        for call in _calls(tree, file, "ModelConfig")
+        for keyword in call.keywords
+        if keyword.arg == "max_model_len"
+    }
+    return "self.max_model_len" in given
 
 
 def _keys(tree: SourceTree, function: ast.FunctionDef | None) -> tuple[str, ...] | None:

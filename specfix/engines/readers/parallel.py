@@ -47,7 +47,25 @@ def read_parallel(tree: SourceTree, unknown: dict[str, str], methods: MethodFact
         balanced=balanced,
         same_experts=_same_experts(tree),
         one_balanced=_one_balanced(tree),
+        experts_needed=read("experts_needed", _experts_needed),
     )
+
+
+# Expert parallelism
+
+
+def _experts_needed(tree: SourceTree) -> bool:
+    """``verify_with_parallel_config`` asks for experts where there is expert parallelism."""
+    file = tree.config_file("ModelConfig")
+    stage = tree.function(file, "ModelConfig.verify_with_parallel_config") if file else None
+    if file is None or stage is None:
+        raise ValueError("no verify_with_parallel_config in ModelConfig")
+    for branch in walk(stage, ast.If):
+        if (dotted(branch.test) or "").endswith("enable_expert_parallel"):
+            names = [(dotted(call.func) or "").removeprefix("self.") for call in walk(branch, ast.Call)]
+            called = [found for name in names if (found := tree.function(file, f"ModelConfig.{name}"))]
+            return any(list(walk(function, ast.Raise)) for function in called)
+    return False
 
 
 # Pipeline stages

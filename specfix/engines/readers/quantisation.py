@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from specfix.engines.facts.drafting import MethodFacts
 from specfix.engines.facts.quantisation import Origin, QuantisationFacts
@@ -76,6 +76,8 @@ def read_quantisation(tree: SourceTree, unknown: dict[str, str], methods: Method
         draft_moe_backend=tuple(_heeding(tree)),
         assistant_scales=tuple(_aliasing(tree)) if ASSISTANT in methods.drafts else (),
         half_guarded=tuple(guarded),
+        overridden=_overridden(tree, classes, configs.values()),
+        config_files=_config_files(tree, classes, configs),
     )
 
 
@@ -217,6 +219,48 @@ def _configs(tree: SourceTree, classes: Classes, unknown: dict[str, str]) -> Ite
             cls = next(iter(classes.at(f"{path}:{getattr(value, 'id', '')}")), None)
             if cls is not None:
                 yield name, cls
+
+
+def _overridden(tree: SourceTree, classes: Classes, configs: Iterable[Class]) -> tuple[str, ...] | None:
+    """The texts that the configs' ``override_quantization_method`` speak of, whatever for, and so does the function
+    that makes up ModelOpt's; None where the config stage does not refuse a method that it does not know."""
+    file = tree.config_file("ModelConfig")
+    stage = tree.function(file, "ModelConfig._verify_quantization") if file else None
+    refuses = any(
+        isinstance(branch.test, ast.Compare)
+        and isinstance(branch.test.ops[0], ast.NotIn)
+        and any(isinstance(statement, ast.Raise) for statement in branch.body)
+        for branch in (walk(stage, ast.If) if stage else ())
+    )
+    if not refuses:
+        return None
+    found: set[str] = set()
+    for cls in configs:
+        method = classes.lineage(cls).method("override_quantization_method")
+        for node in walk(method[1], ast.Constant) if method else ():
+            if isinstance(node.value, str) and " " not in node.value:
+                found.add(node.value)
+    return tuple(sorted(found))
+
+
+def _config_files(
+    tree: SourceTree, classes: Classes, configs: Mapping[str, Class]
+) -> dict[str, tuple[str, ...]] | None:
+    """What ``get_config_filenames`` of each method gives, where ``get_quant_config`` ends the start without one."""
+    function = tree.function("model_executor/model_loader/weight_utils.py", "get_quant_config")
+    raises = walk(function, ast.Raise) if function else ()
+    if not any("Cannot find the config file" in ast.unparse(node) for node in raises):
+        return None
+    shorthands = tree.assigned("config/quantization.py", "_ONLINE_SHORTHANDS")
+    spared = {literal(key) for key in shorthands.keys if key} if isinstance(shorthands, ast.Dict) else set()
+    found: dict[str, tuple[str, ...]] = {}
+    for name, cls in configs.items():
+        method = classes.lineage(cls).method("get_config_filenames")
+        returns = walk(method[1], ast.Return) if method else ()
+        files = [literal(node.value) for node in returns if node.value is not None]
+        if name not in spared and len(files) == 1 and isinstance(files[0], list) and files[0]:
+            found[name] = tuple(map(str, files[0]))
+    return found
 
 
 def _sparing(classes: Classes, cls: Class) -> Iterator[str]:

@@ -43,7 +43,23 @@ def read_recurrent(tree: SourceTree, methods: MethodFacts) -> RecurrentFacts:
         all_drafts=_all_drafts(tree, caching),
         stale_without_drafts=_stale(tree),
         counts_raced=_raced(tree),
+        size_needs_cache=_size_needs_cache(tree),
     )
+
+
+def _size_needs_cache(tree: SourceTree) -> bool:
+    """``if mamba_block_size_is_set and not ….enable_prefix_caching: raise`` where the whole config is validated."""
+    file = tree.config_file("VllmConfig")
+    cls = tree.class_(file, "VllmConfig") if file else None
+    tests = (branch for branch in (walk(cls, ast.If) if cls else ()) if any(map(_is_raise, branch.body)))
+    return any(
+        "mamba_block_size" in text and "not self.cache_config.enable_prefix_caching" in text
+        for text in (ast.unparse(branch.test) for branch in tests)
+    )
+
+
+def _is_raise(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Raise)
 
 
 def _refusals(tree: SourceTree) -> Iterator[tuple[str, ...]]:

@@ -34,7 +34,7 @@ def read_rope(tree: SourceTree, unknown: dict[str, str]) -> RopeFacts:
     file = next((file for file in FILES if tree.function(file, "get_rope")), None)
     function = tree.function(file, "get_rope") if file else None
     if file is None or function is None:
-        unknown["rope.rows"] = unknown["rope.mrope"] = f"no get_rope in {FILES[0]}"
+        unknown["rope.rows"] = unknown["rope.mrope"] = unknown["rope.needed"] = f"no get_rope in {FILES[0]}"
         return RopeFacts(None, None)
     classes = Classes(tree)
     rows: dict[str, Rows] = {}
@@ -52,7 +52,40 @@ def read_rope(tree: SourceTree, unknown: dict[str, str]) -> RopeFacts:
     mrope = rows.get("default+mrope_section")
     if mrope is None:
         unknown["rope.mrope"] = "get_rope has no branch for mrope_section"
-    return RopeFacts(dict(sorted(rows.items())), mrope)
+    return RopeFacts(dict(sorted(rows.items())), mrope, dict(sorted(_needed(function).items())))
+
+
+def _needed(function: ast.FunctionDef) -> dict[str, tuple[str, ...]]:
+    """By rope type, the keys that are taken from the parameters as ``parameters["key"]``."""
+    needed: dict[str, tuple[str, ...]] = {}
+    for node in walk(function, ast.If):
+        types, _ = _tested(node.test)
+        keys = [key for statement in node.body if not isinstance(statement, ast.If) for key in _taken(statement)]
+        keys += [one for statement in node.body if isinstance(statement, ast.If) and (one := _one_of(statement))]
+        for rope_type in types if keys else ():
+            needed.setdefault(rope_type, tuple(dict.fromkeys(keys)))
+    return needed
+
+
+def _taken(statement: ast.stmt) -> Iterator[str]:
+    if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Subscript):
+        key = _key(statement.value)
+        if isinstance(key, str):
+            yield key
+
+
+def _one_of(node: ast.If) -> str | None:
+    """``if "a" in parameters: … elif "b" in parameters: … else: raise``, as "a|b"."""
+    keys: list[str] = []
+    while True:
+        _, key = _tested(node.test)
+        if key is None or not node.orelse:
+            return None
+        keys.append(key)
+        if len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If):
+            node = node.orelse[0]
+            continue
+        return "|".join(keys) if isinstance(node.orelse[0], ast.Raise) else None
 
 
 def _made(

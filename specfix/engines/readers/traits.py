@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from specfix.engines.facts.drafting import MethodFacts, TraitFacts
+from specfix.engines.readers.demands import demands
 from specfix.engines.source.classes import Classes
 from specfix.engines.source.tree import SourceTree, literal
 
@@ -17,7 +19,10 @@ EXPERTS = (
 )
 
 
-def read_traits(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts) -> TraitFacts:
+def read_traits(
+    tree: SourceTree, unknown: dict[str, str], methods: MethodFacts, plain: Iterable[str] = ()
+) -> TraitFacts:
+    """``plain``: architectures of targets of plain decoder layers."""
     classes = Classes(tree)
     having: dict[str, list[str]] = {trait: [] for trait in TRAITS}
     unreadable: list[str] = []
@@ -31,8 +36,15 @@ def read_traits(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts)
             marks = [lineage.find(trait) for lineage in lineages]
             if any(literal(getattr(mark[1], "value", None)) is True for mark in marks if mark):
                 having[trait].append(architecture)
+    asking = {name: demands(tree, classes, methods.architectures.get(name, "")) for name in {*methods.drafts, *plain}}
+    asked = {name: found for name, found in sorted(asking.items()) if found is not None}
     return TraitFacts(
-        {trait: tuple(names) for trait, names in having.items()}, tuple(unreadable), expert_keys(tree, unknown)
+        {trait: tuple(names) for trait, names in having.items()},
+        tuple(unreadable),
+        expert_keys(tree, unknown),
+        silu_only=tuple(name for name, (silu, _, _) in asked.items() if silu),
+        window_read=tuple(name for name, (_, window, _) in asked.items() if window),
+        keys_read={name: keys for name, (_, _, keys) in asked.items() if name in methods.drafts},
     )
 
 

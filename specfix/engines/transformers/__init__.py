@@ -3,7 +3,7 @@
 The classes are read from Transformers' own source, minor by minor, and shipped as differences between minors.
 """
 
-from specfix.engines.transformers.lookup import class_defaults
+from specfix.engines.transformers.lookup import class_defaults, named_in
 from specfix.engines.transformers.resolve import fields, resolve
 
-__all__ = ["class_defaults", "fields", "resolve"]
+__all__ = ["class_defaults", "fields", "named_in", "resolve"]

@@ -58,6 +58,17 @@ def class_defaults(model_type: str, required: str | None = None) -> ConfigClass 
     return replace(newest, others=tuple(others), missing_in=tuple(minor for minor in wanted if minor not in present))
 
 
+def named_in(path: str) -> bool:
+    """Whether some model type that any known minor has is a part of ``path``."""
+    return any(name in path for name in _types())
+
+
+@cache
+def _types() -> tuple[str, ...]:
+    names = (line.partition(b"\t")[0].decode() for line in _lines().splitlines()[1:])
+    return tuple(name for name in names if name and name == name.lower())
+
+
 def minors(required: str | None = None) -> list[str]:
     """The known minors of which a release is in the range ``required``, oldest first. MissingFact where none is."""
     known = list(_head()["minors"])

@@ -87,7 +87,7 @@ WRONG = [
     ({"eagle_aux_hidden_state_layer_ids": [1.0]}, "/eagle_aux_hidden_state_layer_ids is [1.0], not"),
     ({"dflash_config": {"target_layer_ids": 5}}, "/dflash_config/target_layer_ids is 5, not"),
     ({"eagle_config": [1]}, "/eagle_config is [1], not an object"),
-    ({"eagle_config": {"layer_ids": "1"}}, '/eagle_config/layer_ids is "1", not'),
+    ({"eagle_config": {"target_layer_ids": "1"}}, '/eagle_config/target_layer_ids is "1", not'),
     ({"layer_types": 5}, "/layer_types is 5, not a list of strings"),
     ({"layer_types": [{}]}, "/layer_types is [{}], not a list of strings"),
     ({"num_aux_hidden_states": "three"}, '/num_aux_hidden_states is "three", not a whole number'),

@@ -145,8 +145,46 @@ def test_a_release_that_scales_yarn_and_raises_nothing(tmp_path: Path) -> None:
         overriding_key="model_max_length",
         longrope_from_original=True,
         overrides_reach_draft=False,
+        refuses_longer=False,
+        own_bounded_by=(),
+        own_is_draft_length=False,
     )
     assert not unknown
+
+
+def test_a_length_that_is_asked_for_and_is_above_the_derived_one(tmp_path: Path) -> None:
+    files = {
+        "config/model.py": """
+            class ModelConfig: ...
+
+            def _get_and_verify_max_len(hf_config, max_model_len):
+                if max_model_len is None:
+                    max_model_len = derived
+                elif max_model_len > derived_max_model_len:
+                    own = getattr(hf_config, "own_length", None)
+                    if own is None or max_model_len > own:
+                        if envs.LONGER:
+                            logger.warning("longer")
+                        else:
+                            raise ValueError("longer")
+        """,
+        "config/speculative.py": """
+            class SpeculativeConfig:
+                def __post_init__(self):
+                    self.draft_model_config = ModelConfig(max_model_len=self.max_model_len)
+
+                @staticmethod
+                def _maybe_override_draft_max_model_len(speculative_max_model_len, target_max_model_len):
+                    if speculative_max_model_len > target_max_model_len:
+                        raise ValueError("longer")
+        """,
+    }
+    facts, _ = read(tmp_path / "bounded", files)
+    assert (facts.refuses_longer, facts.longer_excused_by, facts.longer_allowed_by) == (True, "own_length", "LONGER")
+    assert (facts.own_bounded_by, facts.own_is_draft_length) == (("target",), True)
+    warned = {name: text.replace("raise ValueError", "logger.warning") for name, text in files.items()}
+    facts, _ = read(tmp_path / "warned", warned)
+    assert (facts.refuses_longer, facts.longer_allowed_by, facts.own_bounded_by) == (False, None, ())
 
 
 def test_a_release_whose_config_classes_share_one_file(tmp_path: Path) -> None:
@@ -178,6 +216,9 @@ def test_a_release_that_raises_positions_and_limits_the_target(tmp_path: Path) -
         overriding_key=None,
         longrope_from_original=False,
         overrides_reach_draft=False,
+        refuses_longer=False,
+        own_bounded_by=(),
+        own_is_draft_length=False,
     )
     assert not unknown
 
@@ -251,6 +292,11 @@ def test_the_shipped_releases() -> None:
         assert facts.keys and facts.keys[0] == "max_position_embeddings"
         assert facts.raise_also_lifts_length is False
         assert facts.unscaled_model_types == ("gemma3",)
+        assert facts.refuses_longer and facts.longer_excused_by == "model_max_length"
+        assert facts.longer_allowed_by == "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
+        assert facts.own_bounded_by == ("draft", "target")
+    asked = shipped_versions().index("0.21.0")
+    assert [v for v, facts in lengths.items() if facts.own_is_draft_length] == shipped_versions()[asked:]
 
 
 @pytest.mark.parametrize(

@@ -209,3 +209,16 @@ def test_an_empty_tree_is_unknown_not_wrong(tmp_path: Path) -> None:
     assert (found.proposer, found.table, found.common_size, found.backends) == (None, None, False, {})
     expected = {"blocks.proposer", "blocks.table", "blocks.backends", "blocks.cpu_backend"}
     assert expected <= unknown.keys()
+
+
+@pytest.mark.parametrize(("size", "own"), [("block_size", False), ("sw_block_size", True)])
+def test_whether_a_window_has_a_size_of_its_own(tmp_path: Path, size: str, own: bool) -> None:
+    layer = f"""
+        class Attention:
+            def get_kv_cache_spec(self, vllm_config):
+                if self.sliding_window is not None:
+                    return SlidingWindowSpec(block_size={size})
+                return FullAttentionSpec(block_size=block_size)
+        """
+    facts, _ = read(tmp_path, {"model_executor/layers/attention/attention.py": layer})
+    assert facts.windows_own is own

@@ -67,3 +67,9 @@ def test_a_release_without_a_registry(tmp_path: Path) -> None:
     unknown: dict[str, str] = {}
     assert read_configs(tree(tmp_path, "OTHER = {}"), unknown).types is None
     assert "configs.types" in unknown
+
+
+def test_architectures_that_stand_for_a_model_type(tmp_path: Path) -> None:
+    table = '_ARCHITECTURE_TO_MODEL_TYPE: dict[str, str] = {"SecondForCausalLM": "second"}\n'
+    assert read_configs(tree(tmp_path, NEW + table), {}).typed == ("SecondForCausalLM",)
+    assert read_configs(tree(tmp_path / "older", NEW), {}).typed == ()

@@ -9,6 +9,7 @@ import pytest
 from specfix.engines.facts.drafting import Borrowing
 from specfix.engines.readers.heads import (
     built_beside,
+    passes_bias,
     read_borrowing,
     read_head,
     read_load_config,
@@ -208,3 +209,28 @@ def test_a_loader_that_checks(tmp_path: Path) -> None:
     file = "model_executor__model_loader__default_loader"
     assert strict_loader(tree(tmp_path / "a", **{file: code.format("raise ValueError")}))
     assert not strict_loader(tree(tmp_path / "b", **{file: code.format("x = 'process_weights_after_loading'")}))
+
+
+@pytest.mark.parametrize(
+    ("loading", "loader", "passed"),
+    [
+        ("AutoWeightsLoader(self).load_weights(weights)", "self.ignore_unexpected_suffixes.append('.bias')", True),
+        ("AutoWeightsLoader(self).load_weights(weights)", "pass", False),
+        ("[n for n in weights if name.endswith('.bias') and name not in params_dict]", "pass", True),
+        ("params_dict[name]", "self.ignore_unexpected_suffixes.append('.bias')", False),
+    ],
+)
+def test_a_bias_without_a_place(tmp_path: Path, loading: str, loader: str, passed: bool) -> None:
+    source = tree(
+        tmp_path,
+        **{
+            f"{MODELS}inner": f"class Inner:\n    def load_weights(self, weights): {loading}",
+            f"{MODELS}utils": f"class AutoWeightsLoader:\n    def load_weights(self, weights): {loader}",
+        },
+    )
+    classes = Classes(source)
+    (inner,) = classes.at("inner:Inner")
+    assert inner is not None
+    lineage = classes.lineage(inner)
+    method = lineage.method("load_weights")
+    assert method and passes_bias(classes, lineage, method[1]) is passed

@@ -176,3 +176,18 @@ def test_a_connector_that_wants_whole_blocks(tmp_path: Path) -> None:
     )
     assert read(tmp_path)[0].connector_interleaves is False
     assert read(tmp_path, {"config/vllm.py": vllm})[0].connector_interleaves is True
+
+
+def test_whether_experts_are_asked_for(tmp_path: Path) -> None:
+    asks = (
+        "class ModelConfig:\n"
+        "    def _verify_with_expert_parallelism(self):\n"
+        "        if not self.is_moe:\n"
+        "            raise ValueError\n"
+        "    def verify_with_parallel_config(self, parallel_config):\n"
+        "        if parallel_config.enable_expert_parallel:\n"
+        "            self._verify_with_expert_parallelism()\n"
+    )
+    assert read(tmp_path)[0].experts_needed is None
+    assert read(tmp_path, {"config/model.py": asks})[0].experts_needed is True
+    assert read(tmp_path, {"config/model.py": asks.replace("raise ValueError", "pass")})[0].experts_needed is False

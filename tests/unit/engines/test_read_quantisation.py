@@ -145,3 +145,42 @@ def test_backends_for_plain_experts(tmp_path: Path) -> None:
     }
     facts = read(tmp_path, **files)
     assert (facts.unquantised_moe, facts.draft_moe_backend) == (("triton", "aiter"), ("V1",))
+
+
+STAGE = """
+    class ModelConfig:
+        def _verify_quantization(self):
+            if self.quantization not in supported_quantization:
+                ACTION
+    """
+LOADER = """
+    def get_quant_config(model_config):
+        raise ValueError(f"Cannot find the config file for {model_config.quantization}")
+    """
+CLAIMS = """
+    class GPTQConfig(Config):
+        @classmethod
+        def get_config_filenames(cls):
+            return ["quantize_config.json"]
+
+        @classmethod
+        def override_quantization_method(cls, hf_quant_cfg, user_quant):
+            if hf_quant_cfg.get("quant_method") == "odd-gptq":
+                return "gptq"
+    """
+
+
+def test_names_that_a_method_claims(tmp_path: Path) -> None:
+    home = "model_executor/layers/quantization/gptq.py"
+    files = {home: CLAIMS, "config/model.py": STAGE.replace("ACTION", "raise ValueError")}
+    assert read(tmp_path, **files).overridden == ("gptq", "odd-gptq", "quant_method")
+    assert read(tmp_path, **{"config/model.py": STAGE.replace("ACTION", "pass")}).overridden is None
+
+
+def test_files_that_a_quantisation_needs(tmp_path: Path) -> None:
+    files = {"model_executor/layers/quantization/gptq.py": CLAIMS}
+    assert read(tmp_path, **files).config_files is None
+    files["model_executor/model_loader/weight_utils.py"] = LOADER
+    assert read(tmp_path, **files).config_files == {"gptq": ("quantize_config.json",)}
+    files["config/quantization.py"] = '_ONLINE_SHORTHANDS = {"gptq": 1}'
+    assert read(tmp_path, **files).config_files == {}

@@ -188,3 +188,15 @@ def test_what_is_not_there_is_not_known(tmp_path: Path) -> None:
     assert facts.stale_without_drafts is None
     assert facts.counts_raced is None
     assert facts.cached_mode is None
+
+
+@pytest.mark.parametrize(("action", "needs"), [("raise ValueError", True), ("pass", False)])
+def test_a_size_that_needs_the_cache(tmp_path: Path, action: str, needs: bool) -> None:
+    whole = f"""
+        class VllmConfig:
+            def validate_mamba_block_size(self):
+                mamba_block_size_is_set = self.cache_config.mamba_block_size is not None
+                if mamba_block_size_is_set and not self.cache_config.enable_prefix_caching:
+                    {action}
+        """
+    assert read(tmp_path, {"config/vllm.py": whole}).size_needs_cache is needs

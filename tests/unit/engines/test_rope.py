@@ -167,6 +167,13 @@ def test_each_type_has_the_rows_of_its_class(tmp_path: Path) -> None:
         "yarn+mrope_section": "original*factor*4",
     }
     assert facts.mrope == "max_position*4"
+    assert facts.needed == {
+        "dynamic": ("alpha|factor",),
+        "linear": ("factor",),
+        "long": ("original_max_position_embeddings",),
+        "quotient": ("factor",),
+        "yarn": ("original_max_position_embeddings",),
+    }
     assert set(unknown) == {"rope.rows.computed", "rope.rows.odd", "rope.rows.odd_long"}
 
 
@@ -180,7 +187,7 @@ def test_the_older_shape_without_parameters_first(tmp_path: Path) -> None:
 def test_a_source_without_get_rope(tmp_path: Path) -> None:
     facts, unknown = read(tmp_path, "")
     assert facts == RopeFacts(None, None)
-    assert set(unknown) == {"rope.rows", "rope.mrope"}
+    assert set(unknown) == {"rope.rows", "rope.mrope", "rope.needed"}
 
 
 @pytest.mark.parametrize(("version", "dynamic"), [("0.21.0", "max_position*factor"), ("0.22.1", "max_position")])

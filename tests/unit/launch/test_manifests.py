@@ -131,6 +131,6 @@ def test_a_file_that_starts_none(tmp_path: Path, text: str, name: str) -> None:
 
 
 def test_a_kind_that_is_not_known(tmp_path: Path) -> None:
-    text = "apiVersion: serving.kserve.io/v1beta1\nkind: InferenceService\nspec: {}\n"
+    text = "apiVersion: serving.kserve.io/v1beta1\nkind: InferenceService\nspec: {image: vllm}\n"
     with pytest.raises(CannotCheck, match=r"line 2: kind .InferenceService. is not one whose pods are known"):
         found(tmp_path, text)

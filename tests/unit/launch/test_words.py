@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from specfix.errors import CannotCheck
@@ -72,3 +74,27 @@ def test_a_quote_that_is_not_closed_is_said_with_its_line(script: str) -> None:
 def test_a_script_of_unlikely_length_is_refused() -> None:
     with pytest.raises(CannotCheck, match="more than the 1,000,000"):
         texts("a" * 1_000_001)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "A=1\nA=2\nserve $A",
+        "A=1\nif x; then A=2; fi\nserve $A",
+        "A=1\nA+=2\nserve $A",
+        "A=1\nfor A in 1 2; do\nserve $A\ndone",
+        "A=1\nread -r A\nserve $A",
+        "A=1\nsource settings.env\nserve $A",
+        "A=1\n. ./settings.env\nserve $A",
+        "A='1 2'\nserve $A",
+    ],
+)
+def test_a_variable_that_may_change_is_unknown(script: str) -> None:
+    found = next(command for command in commands(script, "run.sh") if command.words[0].text == "serve")
+    assert [(word.text, word.unknown) for word in found.words[1:]] == [("$A", "$A")]
+
+
+def test_a_long_script_takes_no_time() -> None:
+    started = time.process_time()
+    assert len(texts("echo $a $b\n# word\n" * 20_000)) == 20_000
+    assert time.process_time() - started < 10

@@ -34,6 +34,9 @@ UNKNOWN = {
     ("specforge-qwen3-8b-peagle", "0.32.0"),
 }
 
+# rules on the target's own weights, of which there is no header
+TARGETS = {"WGT016", "WGT017", "WGT018"}
+
 
 def target_of(name: str) -> tuple[str, dict[str, int]]:
     """The base of the target, and what else is said of it."""
@@ -55,7 +58,7 @@ def method_of(name: str) -> str:
 def test_header(file: Path, release: str, tmp_path: Path) -> None:
     found, skipped = codes(file, release, tmp_path)
     assert found == FOUND.get((file.stem, release), FOUND.get((file.stem, ""), set()))
-    assert not skipped or (file.stem, release) in UNKNOWN
+    assert not skipped - TARGETS or (file.stem, release) in UNKNOWN
 
 
 def codes(file: Path, release: str, folder: Path) -> tuple[set[str], set[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,11 @@ def test_small_tensors_are_read(tmp_path: Path) -> None:
             draft.integers(tensors[name])
     with pytest.raises(MissingFact):
         Draft("draft", Config({}, "config.json"), tensors=tensors).integers(tensors["d2t"])
+
+
+def test_a_bias_that_is_passed_over() -> None:
+    name = "midlayer.self_attn.q_proj.bias"
+    assert head(name).passed_over() == []
+    lenient = DraftHead("Head", replace(HEAD, passes_bias=True), head(name, "fc.bias").draft, {})
+    assert lenient.passed_over() == ["layers.0.self_attn.q_proj.bias", "fc.bias"]
+    assert all(map(lenient.has_place, lenient.tensors)) and not lenient.has_place("gate.bias")

@@ -1,0 +1,44 @@
+"""MTH011: no model runner is left for this deployment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from specfix.checker import Finding, Repair, rule
+from specfix.deployment import Draft, Hardware, Serving, Target
+from specfix.engines import Engine
+from specfix.engines.runner import ENVIRONMENT, choose_runner
+from specfix.facts.runner import engine_values
+
+
+@rule(
+    "MTH011",
+    "runner-refused",
+    severity="error",
+    evidence=["vllm/config/vllm.py: use_v2_model_runner, _get_v1_model_runner_unsupported_features"],
+    requires=["MTH003", "MTH007"],
+)
+def runner_refused(
+    target: Target,
+    serving: Serving,
+    method: str,
+    engine: Engine,
+    hardware: Hardware,
+    has_triton: bool | None = None,
+    draft: Draft | None = None,
+) -> Iterator[Finding]:
+    """The model runner that the release chooses, or is made to take, does not support what the deployment asks for."""
+    values = engine_values(target, serving, method, engine, hardware, has_triton, draft)
+    refusal = choose_runner(engine.runner, values, cpu=hardware.platform == "cpu").refusal
+    if refusal is None:
+        return
+    forced = ENVIRONMENT in serving.env
+    canvas = target.config.stated("canvas_length")
+    yield Finding(
+        f"{engine} does not start: {refusal}.",
+        serving.at(ENVIRONMENT) if forced else target.at("canvas_length") if canvas else serving.at("method"),
+        "config",
+        repair=Repair("manual", f"leave {ENVIRONMENT} unset", ("env",))
+        if forced
+        else Repair("manual", "take hardware for which the other runner is chosen, or a release that supports it"),
+    )
