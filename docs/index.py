@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 ASKED, UNDECIDED = DOCS / "reports-asked.txt", DOCS / "reports-undecided.tsv"
 PAIRS = ROOT / "tests" / "good_pairs" / "pairs.tsv"
+MATRIX = ROOT / "tests" / "agreement" / "matrix.tsv"
 BEGIN, END = "<!-- numbers: written by docs/index.py -->\n", "<!-- end of numbers -->\n"
 MADE = "<!-- Written by docs/index.py. -->\n"
 SKIPPED = "skipped "
@@ -147,8 +148,27 @@ def numbers(rules: Sequence[Rule], found: Sequence[Reported], wanted: Sequence[s
         ("rules", f"{len(rules)}, in {len(families(rules))} families ([list](docs/rules.md))"),
         ("public reports on vLLM whose cause is known", reports_row(found, wanted)),
         *pairs_rows(),
+        *agreement_rows(),
     ]
     return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows), ""])
+
+
+def agreement_rows() -> Iterator[tuple[str, str]]:
+    """What the check foretold of mutated pairs, beside what engines did with them."""
+    with MATRIX.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    for release in sorted({row["release"] for row in rows}):
+        of = [(row, int(row["mutations"])) for row in rows if row["release"] == release]
+        unseen = sum(number for row, number in of if row["agreement"] == "out of sight")
+        whole = sum(number for _, number in of) - unseen
+        agree = sum(number for row, number in of if row["agreement"] == "agrees")
+        alarms = sum(number for row, number in of if row["engine"] == "fine" and row["agreement"] == "disagrees")
+        yield (
+            f"mutated pairs run on vLLM {release}",
+            f"{whole}: of {agree} ({agree / whole:.1%}) the check foretells what the engine does (refuses, dies, loses "
+            f"acceptance, or is fine); {alarms} of the rest are alarms over nothing "
+            f"([each is explained](tests/agreement/explained.json)); {unseen} more are out of this bench's sight",
+        )
 
 
 def reports_row(found: Sequence[Reported], wanted: Sequence[str]) -> str:
@@ -180,7 +200,7 @@ def pairs_rows() -> Iterator[tuple[str, str]]:
         )
         said = [loudest(says) for says in refused].count("error")
         unknown = f", {named} of them for a method that the release does not know" if named else ""
-        yield f"and {len(refused)} of which it refuses", f"{said} with an error{unknown}"
+        yield f"and {len(refused)} of which it refuses", f"{said} with an error{unknown} (there may be several, and the engine stops at one)"
 
 
 def loudest(says: str) -> str:

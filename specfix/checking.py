@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from specfix.checker.rule import Rule
     from specfix.deployment import Deployment, Hardware
     from specfix.engines import Engine
+    from specfix.engines.facts.serving import Flag
 
 VARIABLE_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 NAMES = ("dtype", "kv_cache_dtype", "attention_backend")
@@ -126,6 +127,8 @@ def gather(
     **options: Any,
 ) -> Case:
     """Find and read all that :func:`check` needs, which says what the options are. Raises CannotCheck."""
+    if not isinstance(speculative_config, Mapping | None) or not isinstance(flags, Mapping | None):
+        raise CannotCheck("flags and speculative_config are mappings of names to values")
     speculative = dict(speculative_config or {})
     as_served = bool({"model", "method"} & set(speculative))
     draft = once("model", draft, speculative.pop("model", None))
@@ -164,7 +167,7 @@ def once(name: str, option: Any, key: Any) -> Any:
 
 def named(flags: Mapping[str, Any]) -> dict[str, Any]:
     """``flags`` by their names with underscores. Raises CannotCheck for one that has an option of its own."""
-    found = {name.removeprefix("--").replace("-", "_"): value for name, value in flags.items()}
+    found = {str(name).removeprefix("--").replace("-", "_"): value for name, value in flags.items()}
     for name in found:
         if name in COMMON or name in OWN:
             raise CannotCheck(f"{name.replace('_', '-')} has an option of its own: --{name.replace('_', '-')}")
@@ -181,6 +184,27 @@ def check_flags(flags: Mapping[str, Any], engine: Engine) -> None:
 
             near = difflib.get_close_matches(flag, known, 1)
             raise CannotCheck(f"{engine} has no --{flag}" + (f"; it has --{near[0]}" if near else ""))
+        if known:
+            check_kind(flag, flags[name], known[flag], engine)
+
+
+def check_kind(name: str, value: Any, flag: Flag, engine: Engine) -> None:
+    """Raise CannotCheck for a value of another kind than the flag takes: no rule could make anything of it."""
+    kinds: dict[str, tuple[type, ...]] = {
+        **dict.fromkeys(("int", "size"), (int,)),
+        "float": (int, float),
+        **dict.fromkeys(("switch", "bool"), (bool,)),
+        **dict.fromkeys(("json", "config"), (dict, list)),
+        "json_or_str": (dict, str),
+    }
+    wanted = kinds.get(flag.kind or "")
+    several = flag.nargs is not None and isinstance(value, list)
+    for each in value if several else [value]:
+        good = wanted is None or (isinstance(each, wanted) and (bool in wanted or not isinstance(each, bool)))
+        if each is None or (isinstance(each, str) and each in flag.words):
+            continue
+        if not good or (flag.choices and isinstance(each, str) and each not in flag.choices):
+            raise CannotCheck(f"--flag {name}: {engine} does not take {show(value)} there")
 
 
 def check_variables(serving: Serving) -> None:
@@ -197,6 +221,8 @@ def check_counts(serving: Serving) -> None:
     """Raise CannotCheck for a number below one, or beyond all reason: every one of these counts something."""
     for name in COUNTS:
         value = getattr(serving, name)
+        if value is not None and type(value) is not int:
+            raise CannotCheck(f"--{name.replace('_', '-')} takes a whole number, not {show(value)}")
         if value is not None and not 1 <= value <= LIMIT:
             bound = "at least 1" if value < 1 else f"at most {LIMIT}"
             raise CannotCheck(f"--{name.replace('_', '-')} must be {bound}, not {value}")
@@ -206,7 +232,7 @@ def check_names(serving: Serving) -> None:
     """Raise CannotCheck for what is no name: which names a release takes is not known."""
     for option in NAMES:
         value = getattr(serving, option)
-        if value is not None and not NAME.fullmatch(value):
+        if value is not None and not (isinstance(value, str) and NAME.fullmatch(value)):
             raise CannotCheck(f"--{option.replace('_', '-')} takes a name, not {value!r}")
 
 

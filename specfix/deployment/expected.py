@@ -117,6 +117,7 @@ KEYS: dict[str, tuple[Test, str]] = {
     "intermediate_size": COUNTS,  # Gemma 3n has one for each layer
     **dict.fromkeys(("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts"), COUNTS),
     **dict.fromkeys(("bias", "dspark_block_size", "markov_rank", "medusa_num_heads", "method", "model"), ANYTHING),
+    "hidden_act": ANYTHING,
     "block_configs": (lambda value: isinstance(value, list), "a list"),
     **dict.fromkeys(("block_size", "n_predict"), ANYTHING),
     **dict.fromkeys(("mtp_config", "speculators_config"), ANYTHING),  # read by few: each reader looks for itself

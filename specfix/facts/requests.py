@@ -45,7 +45,7 @@ def default_sampling(target: Target, serving: Serving, engine: Engine) -> Iterat
         if not given:
             raise NotApplicable("requests have the engine's own defaults")
         return
-    if source not in {None, "auto"}:
+    if source is not None and source != "auto":
         raise MissingFact(f"the generation config in {source}")
     config = target.generation_config
     if config is None:

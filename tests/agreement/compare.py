@@ -43,6 +43,8 @@ RELEASES = ("0.26.0", "0.32.0")
 OUTCOMES = ("refused", "dies", "loses", "fine")
 FORETOLD = {"config": "refused", "load": "refused", "warmup": "refused", "runtime": "dies", "silent": "loses"}
 EXPLAINED = HERE / "explained.json"
+MATRIX = HERE / "matrix.tsv"
+HEAD = "release\tengine\tcheck\tagreement\tmutations"
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,15 @@ def foretold(report: Report) -> tuple[str, str, bool]:
     return next((means for phase, means in FORETOLD.items() if phase in phases), "fine"), said, warned
 
 
+def blind() -> dict[str, set[str]]:
+    """Names, by release, of mutations with which this bench cannot show what they do; explained.json says why."""
+    found: dict[str, set[str]] = {release: set() for release in RELEASES}
+    for group in json.loads(EXPLAINED.read_text(encoding="utf-8")) if EXPLAINED.exists() else []:
+        for release in group.get("releases", RELEASES) if group.get("blind") else ():
+            found[release] |= set(group["names"])
+    return found
+
+
 def explained() -> dict[str, dict[str, str]]:
     """Disagreements that are known, and why, by release and name. None of them counts as agreement."""
     found: dict[str, dict[str, str]] = {release: {} for release in RELEASES}
@@ -123,7 +134,9 @@ def explained() -> dict[str, dict[str, str]]:
 
 
 def agreement(judged: Sequence[Verdict]) -> float:
-    return sum(verdict.agrees for verdict in judged) / len(judged)
+    """The part on which both agree, of what the bench can show."""
+    seen = [verdict for verdict in judged if verdict.name not in blind()[verdict.release]]
+    return sum(verdict.agrees for verdict in seen) / len(seen)
 
 
 def matrix(judged: Sequence[Verdict]) -> Iterator[str]:
@@ -140,7 +153,8 @@ def report_on(release: str, judged: Sequence[Verdict], known: Mapping[str, str],
     yield from matrix(judged)
     wrong = [verdict for verdict in judged if not verdict.agrees]
     number = sum(verdict.name in known for verdict in wrong)
-    yield f"agreement {agreement(judged):.1%}; {len(wrong)} disagree, {number} explained"
+    hidden = sum(verdict.name in blind()[release] for verdict in wrong)
+    yield f"agreement {agreement(judged):.1%}; {len(wrong)} disagree, {number} explained, {hidden} out of sight"
     for verdict in wrong:
         if show_known or verdict.name not in known:
             yield verdict.line
@@ -148,16 +162,32 @@ def report_on(release: str, judged: Sequence[Verdict], known: Mapping[str, str],
                 yield f"          explained: {known[verdict.name]}"
 
 
+def counted(release: str, judged: Sequence[Verdict]) -> Iterator[str]:
+    """Rows of matrix.tsv."""
+    unseen = blind()[release]
+    words = {True: "agrees", False: "disagrees"}
+    count = Counter(
+        (one.outcome, one.foretold, "out of sight" if one.name in unseen else words[one.agrees]) for one in judged
+    )
+    for (outcome, foretold, agrees), number in sorted(count.items()):
+        yield f"{release}\t{outcome}\t{foretold}\t{agrees}\t{number}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="What the check foretells, against what engines did.")
     parser.add_argument("releases", nargs="*", metavar="VERSION", help=f"of {', '.join(RELEASES)}")
     parser.add_argument("--all", action="store_true", help="show explained disagreements too")
+    parser.add_argument("--write", action="store_true", help=f"write {MATRIX.name}, for the README")
     given = parser.parse_args()
+    rows = [HEAD]
     cases = {name: mutation.case() for name, mutation in drawn().items()}
     known = explained()
     for release in given.releases or RELEASES:
         judged = list(verdicts(release, cases, results(release)))
         print(*report_on(release, judged, known[release], given.all), sep="\n", flush=True)
+        rows += counted(release, judged)
+    if given.write:
+        MATRIX.write_text("\n".join([*rows, ""]), encoding="utf-8")
 
 
 if __name__ == "__main__":

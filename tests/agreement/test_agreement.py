@@ -22,7 +22,7 @@ from specfix.deployment.expected import KEYS
 from .bases import BASES, Case
 from .bench import run
 from .collect import kept, results
-from .compare import OUTCOMES, RELEASES, Verdict, agreement, explained, report_on, verdicts
+from .compare import HEAD, MATRIX, OUTCOMES, RELEASES, Verdict, agreement, counted, explained, report_on, verdicts
 from .fields import FIELDS, NOT_MUTATED
 from .mutations import base, drawn, fresh
 
@@ -90,6 +90,12 @@ def test_the_check_agrees_with_the_engine(release: str) -> None:
     print(*report_on(release, judged(release), known, False), sep="\n")
     assert agreement(judged(release)) >= LEAST
     assert [one.line for one in judged(release) if not one.agrees and one.name not in known] == []
+
+
+def test_the_matrix_is_what_is_counted(release: str) -> None:
+    head, *rows = MATRIX.read_text(encoding="utf-8").splitlines()
+    assert head == HEAD
+    assert [row for row in rows if row.startswith(release)] == list(counted(release, judged(release)))
 
 
 def test_only_what_disagrees_is_explained(release: str) -> None:

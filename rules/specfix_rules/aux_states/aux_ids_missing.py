@@ -48,7 +48,8 @@ def aux_ids_missing(draft: Draft, engine: Engine, method: str, aux_plan: AuxPlan
             "likely",  # how much acceptance the wrong layers cost is not in any config
             repair=Repair(
                 "unsafe",
-                f"write {layers(place, stated)}, the same layers in vLLM's numbering, as {TOP_LEVEL} at the top level",
+                f"write {layers(place, stated)} as {TOP_LEVEL} at the top level, if the trainer counted as vLLM does "
+                "(one that follows SGLang counts from one lower: each id plus one)",
                 ("draft_config",),
                 (("draft_config", f"/{TOP_LEVEL}", layers(place, stated)),),
             ),

@@ -17,7 +17,9 @@ SAID = "parallel_drafting"
 ROWS = 64  # a table of embeddings is filled up to a multiple of it, with nothing
 
 
-@rule("AUX005", "mask-token", severity="error", evidence=["vllm/v1/spec_decode/llm_base_proposer.py"])
+@rule(
+    "AUX005", "mask-token", severity="error", evidence=["vllm/v1/spec_decode/llm_base_proposer.py"], requires=["MTH002"]
+)
 def mask_token(
     target: Target,
     draft: Draft,

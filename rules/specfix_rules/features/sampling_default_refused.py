@@ -25,6 +25,8 @@ def sampling_default_refused(target: Target, serving: Serving, engine: Engine, m
     for name, value, location in default_sampling(target, serving, engine):
         if neutral(name, value) or name not in (*refused, *dropped):
             continue
+        if serving.greedy and name in facts.greedy_resets:
+            continue
         what = (
             "refuses each request that has it together with speculation (HTTP 400), also where the client never sent it"
             if name in refused

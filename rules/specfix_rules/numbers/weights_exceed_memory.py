@@ -16,6 +16,7 @@ from specfix.facts.parallel import draft_parallel_size
     "weights-exceed-memory",
     severity="warning",
     evidence=["vllm-project/vllm#22624", "vllm/v1/worker/gpu_worker.py: determine_available_memory"],
+    requires=["MTH006"],
 )
 def weights_exceed_memory(draft: Draft, serving: Serving, hardware: Hardware, memory: Memory) -> Iterator[Finding]:
     """Target and draft do not fit into the devices, before any KV cache."""

@@ -18,7 +18,7 @@ KEY = "max_position_embeddings"
     "context-shortened",
     severity="warning",
     evidence=["vllm/config/vllm.py: _limit_max_model_len_to_draft"],
-    requires=["POS006", "POS008", "POS009"],
+    requires=["MTH006", "POS006", "POS008", "POS009"],
 )
 def context_shortened(
     target: Target,

@@ -19,7 +19,7 @@ KEY = "max_position_embeddings"
     "draft-position-table",
     severity="error",
     evidence=["vllm-project/vllm#48894", "vllm-project/vllm#49343", "vllm-project/vllm#57941"],
-    requires=["POS003", "POS006", "POS008", "POS009"],
+    requires=["MTH006", "POS003", "POS006", "POS008", "POS009"],
 )
 def draft_position_table(
     target: Target,

@@ -56,12 +56,8 @@ def fault(tokens: Sequence[int], offsets: Sequence[int], size: int) -> str | Non
     for i, token in enumerate(tokens):
         if not 0 <= token < size:
             return f"draft token {i} becomes {i} + {offsets[i]} = {token}, and the target has tokens 0 to {size - 1}"
-    if len(set(tokens)) < len(tokens):
-        seen: dict[int, int] = {}
-        for i, token in enumerate(tokens):
-            if token in seen:
-                return f"draft tokens {seen[token]} and {i} both become {token}"
-            seen[token] = i
+    if 2 * len(set(tokens)) < len(tokens):  # a few that repeat are rows of padding, and cost no more than themselves
+        return f"its {len(tokens)} draft tokens become no more than {len(set(tokens))} different ones"
     if are_ids(offsets, size):
         return f"its {len(offsets)} numbers all rise, so that no two of the draft's tokens are neighbours in the target"
     return None

@@ -38,6 +38,7 @@ class NumberFacts:
 
     ``steps_numbered``: runners that tell a draft of several MTP layers which step it takes; under another one all steps
     go through the first layer. ``steps_by_type``: model types whose own proposer does so in the V1 runner.
+    ``batch_below_requests``: a max_num_batched_tokens below max_num_seqs ends the start.
     """
 
     slots: dict[str, Draws] | None = None
@@ -46,6 +47,7 @@ class NumberFacts:
     captures: Captures | None = None
     steps_numbered: tuple[str, ...] | None = None
     steps_by_type: tuple[str, ...] = ()
+    batch_below_requests: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ class RequestFacts:
     methods in ``undrafted_methods``, without a word. ``drops_processors``: the built-in logits processors (min_p,
     logit_bias, min_tokens) are not made. ``refuses_processors``: --logits-processors ends the start.
     ``defaults``: keys of a generation_config.json that become the defaults of requests.
+    ``greedy_resets``: parameters that a request with temperature 0 loses before any of that is asked.
     ``grammar_from_reasoning_end``: a grammar that waits for the end of the reasoning holds from that token on, also
     where it lies among drafted tokens (else from the next step on).
     """
@@ -26,3 +27,4 @@ class RequestFacts:
     refuses_processors: bool | None = None
     defaults: tuple[str, ...] | None = None
     grammar_from_reasoning_end: bool | None = None
+    greedy_resets: tuple[str, ...] = ()

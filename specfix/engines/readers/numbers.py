@@ -39,6 +39,20 @@ def read_numbers(tree: SourceTree, unknown: dict[str, str]) -> NumberFacts:
         captures=read("captures", _captures),
         steps_numbered=read("steps_numbered", _steps_numbered),
         steps_by_type=tuple(_steps_by_type(tree)),
+        batch_below_requests=read("batch_below_requests", _batch_below_requests),
+    )
+
+
+def _batch_below_requests(tree: SourceTree) -> bool:
+    """``if self.max_num_batched_tokens < self.max_num_seqs: raise`` in the scheduler's config."""
+    file = tree.config_file("SchedulerConfig")
+    cls = tree.class_(file, "SchedulerConfig") if file else None
+    if cls is None:
+        raise ValueError("no SchedulerConfig")
+    return any(
+        ast.unparse(branch.test) == "self.max_num_batched_tokens < self.max_num_seqs"
+        and any(isinstance(statement, ast.Raise) for statement in branch.body)
+        for branch in walk(cls, ast.If)
     )
 
 

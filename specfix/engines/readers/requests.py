@@ -40,7 +40,20 @@ def read_requests(tree: SourceTree) -> RequestFacts:
         refuses_processors=_processors(tree, ast.Raise),
         defaults=defaults,
         grammar_from_reasoning_end=_grammar_from_reasoning_end(tree),
+        greedy_resets=tuple(_greedy_resets(tree)),
     )
+
+
+def _greedy_resets(tree: SourceTree) -> Iterator[str]:
+    """``if self.temperature < eps: self.min_p = 0.0`` where sampling parameters are made."""
+    function = tree.function("sampling_params.py", "SamplingParams.__post_init__")
+    for branch in walk(function, ast.If) if function else ():
+        if ast.unparse(branch.test).startswith("self.temperature <"):
+            for statement in branch.body:
+                if isinstance(statement, ast.Assign) and literal(statement.value) is not None:
+                    block, _, name = (dotted(statement.targets[0]) or "").partition(".")
+                    if block == "self":
+                        yield name
 
 
 def _refusals(tree: SourceTree) -> Iterator[ast.If]:

@@ -158,3 +158,14 @@ def test_steps_of_several_layers(tmp_path: Path) -> None:
     facts, _ = read(tmp_path, files)
     assert facts.steps_numbered == ("V2",)
     assert facts.steps_by_type == ("step3p5_mtp",)
+
+
+@pytest.mark.parametrize(("action", "refused"), [("raise ValueError", True), ("pass", False)])
+def test_a_batch_below_its_requests(tmp_path: Path, action: str, refused: bool) -> None:
+    scheduler = (
+        "class SchedulerConfig:\n"
+        "    def verify_max_model_len(self):\n"
+        "        if self.max_num_batched_tokens < self.max_num_seqs:\n"
+        f"            {action}\n"
+    )
+    assert read(tmp_path, {"config/scheduler.py": scheduler})[0].batch_below_requests is refused

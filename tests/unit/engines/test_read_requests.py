@@ -116,3 +116,15 @@ def test_what_is_not_there_is_not_known(tmp_path: Path) -> None:
     assert facts.grammar_from_reasoning_end is None
     assert facts.refuses_processors is None
     assert facts.defaults is None
+
+
+def test_what_a_greedy_request_loses(tmp_path: Path) -> None:
+    made = """
+        class SamplingParams:
+            def __post_init__(self):
+                if self.temperature < _SAMPLING_EPS:
+                    self.top_k = 0
+                    self.min_p = 0.0
+                    self._verify_greedy_sampling()
+        """
+    assert read(tmp_path, {"sampling_params.py": made}).greedy_resets == ("top_k", "min_p")
