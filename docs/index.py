@@ -200,7 +200,8 @@ def pairs_rows() -> Iterator[tuple[str, str]]:
         )
         said = [loudest(says) for says in refused].count("error")
         unknown = f", {named} of them for a method that the release does not know" if named else ""
-        yield f"and {len(refused)} of which it refuses", f"{said} with an error{unknown} (there may be several, and the engine stops at one)"
+        several = "there may be several, and the engine stops at the first that it meets"
+        yield f"and {len(refused)} of which it refuses", f"{said} with an error{unknown} ({several})"
 
 
 def loudest(says: str) -> str:

@@ -17,9 +17,7 @@ SAID = "parallel_drafting"
 ROWS = 64  # a table of embeddings is filled up to a multiple of it, with nothing
 
 
-@rule(
-    "AUX005", "mask-token", severity="error", evidence=["vllm/v1/spec_decode/llm_base_proposer.py"], requires=["MTH002"]
-)
+@rule("AUX005", "mask-token", severity="error", evidence=["vllm/v1/spec_decode/llm_base_proposer.py"])
 def mask_token(
     target: Target,
     draft: Draft,

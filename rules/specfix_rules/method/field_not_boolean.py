@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from specfix.checker import Finding, Repair, rule
-from specfix.deployment import Draft, Model, Target
+from specfix.deployment import Deployment, Model
 from specfix.deployment.json_text import show
 from specfix.engines import Engine
 from specfix.errors import known
 
 # typed so in the classes of Transformers 5; a handful of them take null too
 KEYS = ("tie_word_embeddings", "attention_bias", "mlp_bias")
-LAST_LENIENT = "4.999"  # Transformers checks the types of a config's fields from its fifth major on
+LENIENT = ("4.56.0", "4.57.6", "4.999")  # Transformers checks the types of a config's fields from its fifth major on
 
 
 @rule(
@@ -21,8 +21,9 @@ LAST_LENIENT = "4.999"  # Transformers checks the types of a config's fields fro
     severity="error",
     evidence=["transformers/configuration_utils.py", "huggingface_hub/dataclasses.py: strict"],
 )
-def field_not_boolean(target: Target, engine: Engine, draft: Draft | None = None) -> Iterator[Finding]:
+def field_not_boolean(deployment: Deployment, engine: Engine) -> Iterator[Finding]:
     """tie_word_embeddings, attention_bias or mlp_bias is neither true nor false."""
+    target, draft = deployment.target, deployment.draft
     sides: list[tuple[str, Model]] = [("target", target)]
     if draft is not None and not draft.is_part_of(target):
         sides.append(("draft", draft))
@@ -42,7 +43,7 @@ def strict(engine: Engine) -> bool:
     from packaging.specifiers import SpecifierSet
 
     admitted = SpecifierSet(known(engine.requirements.transformers, f"which Transformers {engine} needs"))
-    return not any(admitted.contains(version) for version in ("4.0.0", "4.56.0", "4.57.6", LAST_LENIENT))
+    return not any(admitted.contains(version) for version in LENIENT)
 
 
 def finding(side: str, model: Model, found: tuple[str, object], engine: Engine) -> Finding:

@@ -11,6 +11,8 @@ from specfix.engines import Engine
 from specfix.facts.quantisation import stated
 from specfix.facts.weights import DraftHead
 
+AT_ODDS = Repair("manual", "take a release or a checkpoint in which the two are of one kind", ("draft_config",))
+
 
 @rule(
     "WGT008",
@@ -35,7 +37,7 @@ def weights_without_place(
                 draft.at("attention_bias" if mendable(draft_head, passed) else "architectures"),
                 "silent",
                 "likely",
-                repair=bias_stated(draft) if mendable(draft_head, passed) else None,
+                repair=bias_stated(draft) if mendable(draft_head, passed) else AT_ODDS,
                 severity="warning",
             )
         return
@@ -47,8 +49,7 @@ def weights_without_place(
         "known ends the start.",
         draft.at("attention_bias" if mend else "architectures"),
         "load",
-        repair=mend
-        or Repair("manual", "take a release or a checkpoint in which the two are of one kind", ("draft_config",)),
+        repair=mend or AT_ODDS,
     )
 
 

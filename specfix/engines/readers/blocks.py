@@ -43,6 +43,9 @@ def read_blocks(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts 
     proposer = _proposer_unit(tree)
     if proposer is None:
         unknown["blocks.proposer"] = "no block size of a known form in the draft proposer"
+    windows_own = _windows_own(tree)
+    if windows_own is None:
+        unknown["blocks.windows_own"] = "no Attention.get_kv_cache_spec that makes both kinds of spec"
     return BlockFacts(
         proposer=proposer,
         table=_table_unit(tree, unknown),
@@ -52,20 +55,22 @@ def read_blocks(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts 
         cpu_backend=_cpu_backend(tree, unknown),
         default_adapts={platform: _adapts(tree, platform) for platform in default},
         recurrent=read_recurrent(tree, methods) if methods else RecurrentFacts(),
-        windows_own=_windows_own(tree),
+        windows_own=windows_own,
     )
 
 
 def _windows_own(tree: SourceTree) -> bool | None:
-    """``Attention.get_kv_cache_spec`` gives a window's spec another block size than that of full attention."""
+    """The spec of a layer with a window gets another block size than that of full attention: where the layer makes them
+    (``Attention.get_kv_cache_spec``), or the runner in releases where it does."""
     files = ("model_executor/layers/attention/attention.py", "attention/layer.py")
-    function = next(filter(None, (tree.function(file, "Attention.get_kv_cache_spec") for file in files)), None)
+    places = [(file, "Attention.get_kv_cache_spec") for file in files]
+    places.append(("v1/worker/gpu_model_runner.py", "GPUModelRunner.get_kv_cache_spec"))
+    function = next(filter(None, (tree.function(*place) for place in places)), None)
     if function is None:
         return None if any(tree.class_(file, "Attention") for file in files) else False
     sizes: dict[str, set[str]] = {"SlidingWindowSpec": set(), "FullAttentionSpec": set()}
-    for returned in walk(function, ast.Return):
-        call = returned.value
-        if isinstance(call, ast.Call) and (name := dotted(call.func)) in sizes:
+    for call in walk(function, ast.Call):
+        if (name := dotted(call.func)) in sizes:
             sizes[name] |= {ast.unparse(one.value) for one in call.keywords if one.arg == "block_size"}
     if not all(sizes.values()):
         return None

@@ -48,7 +48,10 @@ def test_facts_are_written_and_checked(sources: Path, tmp_path: Path, capsys: py
     rope.parent.mkdir(exist_ok=True)
     rope.write_text(ROPE)
     assert main([*arguments, "--check"]) == 1
-    assert capsys.readouterr().out == "vllm 1.0: rope.rows, unknown.rope.mrope, unknown.rope.rows\n"
+    assert (
+        capsys.readouterr().out
+        == "vllm 1.0: rope.needed, rope.rows, unknown.rope.mrope, unknown.rope.needed, unknown.rope.rows\n"
+    )
     assert main(arguments) == 0
     rope.write_text(ROPE.replace('== "default"', 'in ("default", "ntk")'))
     capsys.readouterr()

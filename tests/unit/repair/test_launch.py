@@ -203,14 +203,18 @@ def test_a_path_that_decides_the_method(path: str, method: str | None, wrong: st
 
 def test_an_out_that_would_change_the_method(tmp_path: Path) -> None:
     target, draft = write_pair(tmp_path / "models")
-    options = OPTIONS | {"method": "mtp"}
-    with pytest.raises(CannotCheck, match="choose another --out"):
-        specfix.fix(target, draft, out=tmp_path / "eagle3-fixed", **options)
-    assert not (tmp_path / "eagle3-fixed").exists()
-    specfix.fix(target, draft, out=tmp_path / "fixed", **options)
+    engine = find_engine(OPTIONS["engine"])
+    for path in ("/x/eagle3-fixed/draft", "/x/My-DFlash/draft"):
+        with pytest.raises(CannotCheck, match="choose another --out"):
+            check_path(path, "mtp", engine)
+        check_path(path, "eagle3", engine)  # what is asked for is kept
+    # and the folder may be moved to such a place later
+    made = specfix.fix(target, draft, out=tmp_path / "fixed", **OPTIONS)
+    start = replace(made.launch, speculative_config={**made.launch.speculative_config, "method": "mtp"})
     (tmp_path / "my-DFlash").mkdir()
-    moved = shutil.move(tmp_path / "fixed", tmp_path / "my-DFlash/fixed")
-    done = run(Path(moved) / "launch.sh")
+    moved = Path(shutil.move(tmp_path / "fixed", tmp_path / "my-DFlash/fixed"))
+    (moved / "launch.sh").write_text(launch_sh.render(start, engine, "a pair", {}))
+    done = run(moved / "launch.sh")
     assert done.returncode == 1 and "takes method dflash" in done.stderr
 
 

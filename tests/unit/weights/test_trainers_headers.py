@@ -26,6 +26,8 @@ SMALL_QWEN = {"hidden_size": 2048, "num_hidden_layers": 48, "num_key_value_heads
 FOUND = {
     # where its config says nothing, EAGLE gives fc a bias, for which no release has a place
     ("eagle-llama2", ""): {"WGT008"},
+    # no key of it names the token that stands for what is to be drafted
+    ("specforge-qwen3-8b-peagle", ""): {"AUX005"},
 }
 # whose class the release does not know: a rule on methods speaks of them
 UNKNOWN = {
