@@ -18,7 +18,8 @@ from specfix.deployment.json_text import show
 from specfix.deployment.load import load_deployment
 from specfix.deployment.presets import PRESETS
 from specfix.deployment.serving import ANY_FLAG, COMMON
-from specfix.engines.find import BY_TAG, SHIPPED, find_engine
+from specfix.engines.find import SHIPPED, find_engine
+from specfix.engines.images import parse_image
 from specfix.errors import CannotCheck
 from specfix.launch.arguments import Arguments, Given, read_arguments
 from specfix.launch.command import launches
@@ -78,18 +79,20 @@ def gather_launch(
     draft: str | os.PathLike[str] | None = None,
     engine: str | None = None,
     engine_python: str | os.PathLike[str] | None = None,
+    default_engine: str | None = None,
     hardware: Hardware | str | None = None,
     greedy: bool = False,
     select: Iterable[str] = (),
     ignore: Iterable[str] = (),
 ) -> Case:
-    """Read all that a check of this launch needs. ``target`` and ``draft`` say where the models that it names are here.
+    """Read all that a check of this launch needs. ``target`` and ``draft`` say where the models that it names are here;
+    ``default_engine`` is the release where the launch does not say.
 
     Raises CannotCheck where the launch names a model that cannot be read, or none.
     """
     launch = found.launch
     chosen = Chosen.of(select, ignore)
-    release, notes = release_of(launch.image, engine, engine_python)
+    release, notes = release_of(launch.image, engine, engine_python, default_engine)
     arguments = read_arguments(launch.arguments, release, launch.program)
     options = options_of(arguments, release)
     for flag, key in LEGACY.items():
@@ -148,23 +151,34 @@ def refuse_without_speculation(found: Found, arguments: Arguments, options: _Opt
 
 
 def release_of(
-    image: Word | None, engine: str | None, engine_python: str | os.PathLike[str] | None
+    image: Word | None,
+    engine: str | None,
+    engine_python: str | os.PathLike[str] | None,
+    default: str | None = None,
 ) -> tuple[Engine, list[str]]:
-    """The release that will serve, and how that is known where nobody said it."""
-    if engine is not None or engine_python is not None:
-        return find_engine(engine, None if engine_python is None else os.fspath(engine_python)), []
-    why = ""
+    """The release that will serve, and how that is known where nobody said it: ``engine``, else the image's tag, else
+    ``default``. Raises CannotCheck where the tag states a release that is not known."""
+    stated, why = None, ""
     if image is not None and image.unknown is None:
         try:
-            release = find_engine(image.text)
-            return release, [f"engine {release}: as the image's tag says"] if release.source == BY_TAG else []
+            parsed = parse_image(image.text)
+            stated = parsed.release() if parsed else None
         except CannotCheck as refused:
             why = f", since {refused}"
     elif image is not None:
         why = f", since the image is {image.text}"
+    if engine is not None or engine_python is not None:
+        release = find_engine(engine, None if engine_python is None else os.fspath(engine_python))
+        told = [f"engine {release}, though {image} says {stated}"] if stated not in (None, release.version) else []
+        return release, told
+    if stated is not None and image is not None:
+        release = find_engine(image.text)
+        return release, [f"engine {release}: as the image's tag says"]
+    if default is not None:
+        return find_engine(default), []
     release = find_engine()
-    told = "the newest known" if release.source == SHIPPED else release.source
-    return release, [f"engine {release}: {told}{why}"]
+    told_of = "the newest known" if release.source == SHIPPED else release.source
+    return release, [f"engine {release}: {told_of}{why}"]
 
 
 def options_of(arguments: Arguments, engine: Engine) -> _Options:
@@ -297,10 +311,10 @@ def machine_of(found: Found, hardware: Hardware | str | None) -> tuple[Hardware 
 
 
 def preset_of(label: str) -> str | None:
-    """The preset that a node's label names: the longest whose letters are words of it (NVIDIA-H100-80GB-HBM3)."""
-    words = re.split(r"[^a-z0-9]+", label.lower())
-    joined = "".join(words)
-    named = [
-        name for name in PRESETS if name.replace("-", "") in joined and any(word.startswith(name[:4]) for word in words)
-    ]
+    """The preset that a node's label names (NVIDIA-A100-SXM4-40GB); None for a slice of a device."""
+    words = re.findall(r"[a-z0-9]+", label.lower())
+    if "mig" in words:
+        return None
+    joined = {"".join(words[start : start + count]) for count in (1, 2, 3) for start in range(len(words))}
+    named = [name for name in PRESETS if name.replace("-", "") in joined or set(name.split("-")) <= set(words)]
     return max(named, key=len, default=None)

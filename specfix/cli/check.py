@@ -82,15 +82,18 @@ def check(
     launches = (launch or (), context.obj or ())
     if any(launches):
         refuse_options(given)
-    releases: list[str | None] = [*engine] if engine else [None if engine_python else settings.engine]
+    default = None if engine_python else settings.engine
+    releases: list[str | None] = [*engine] if engine else [None]
     by_release = []
     for release in releases:
         if any(launches):
             from specfix.cli.launches import check_launches
 
-            checks = check_launches(*launches, target=target, draft=draft, engine=release, **where)
+            checks = check_launches(
+                *launches, target=target, draft=draft, engine=release, default_engine=default, **where
+            )
         else:
-            checks = [check_pair(target, draft, {**given, **where, "engine": release})]
+            checks = [check_pair(target, draft, {**given, **where, "engine": release or default})]
         by_release.append(checks)
     gate = Gate.of(settings, fail_on, strict, baseline)
     return gate.outcome(by_release, form.value, write_baseline)

@@ -62,9 +62,12 @@ class Gate:
         import datetime
         from collections import Counter
 
+        from specfix.checker.registry import load_rules
+        from specfix.checker.run import check_codes
         from specfix.gate.baseline import read_baseline
         from specfix.gate.passing import let_pass
 
+        check_codes([each.code for each in self.ignores], load_rules())
         known = Counter() if self.baseline is None else read_baseline(self.baseline)
         today = datetime.date.today()
         return [

@@ -34,7 +34,12 @@ def gate(
 
     settings = find_settings()
     found = list(all_launches(files, named=False))
-    where = {"hardware": hardware or settings.hardware, "select": select or settings.select, "ignore": ignore or ()}
-    releases: list[str | None] = [*engine] if engine else [settings.engine]
+    where = {
+        "default_engine": settings.engine,
+        "hardware": hardware or settings.hardware,
+        "select": select or settings.select,
+        "ignore": ignore or (),
+    }
+    releases: list[str | None] = [*engine] if engine else [None]
     by_release = [check_all(found, engine=release, **where) for release in releases]
     return Gate.of(settings, fail_on, strict, baseline).outcome(by_release, form.value, write_baseline)

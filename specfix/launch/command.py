@@ -31,6 +31,8 @@ BARE = frozenset(
     | {"--privileged", "--publish-all", "--quiet", "--read-only", "--replace", "--rm", "--sig-proxy", "--tty", "--help"}
 )
 BARE_LETTERS = frozenset("ditPq")
+OWN_IMAGE = re.compile(r"(?:^|/)vllm(?:-openai|-cpu-release-repo)?(?:[:@]|$)")
+SERVER_OPTIONS = ("--model", "--served-model-name", "--max-model-len", "--speculative-config", "--spec-", "-sc")
 PYTHON = re.compile(r"python[\d.]*", re.ASCII)
 
 
@@ -143,18 +145,21 @@ def in_image(
 ) -> Iterator[Launch]:
     """What a container of ``image`` starts when it is given ``words``, which may be arguments alone."""
     found = list(launches(words, env))
-    if not found and image is not None and "vllm" in image.text.lower() and arguments_alone(words):
+    if not found and image is not None and arguments_alone(words, image):
         program: Program = "api_server" if words and words[0].text.startswith("-") else "vllm serve"
         found = [Launch(program, tuple(words), dict(env))]
     yield from (replace(each, image=each.image or image, gpus=each.gpus or gpus) for each in found)
 
 
-def arguments_alone(words: Sequence[Word]) -> bool:
-    """Whether these can be the arguments of a server rather than a program: options, or a model before them."""
-    if not words:
+def arguments_alone(words: Sequence[Word], image: Word) -> bool:
+    """Whether these can be the arguments of a server that the image starts by itself: options, or a model before them.
+    Of an image that is not vLLM's own, options that only a server of vLLM has."""
+    if not words or "vllm" not in image.text.lower():
         return False
     first = words[0].text
-    return first.startswith("-") or ("/" in first and len(words) > 1 and words[1].text.startswith("-"))
+    options = first.startswith("-") or ("/" in first and len(words) > 1 and words[1].text.startswith("-"))
+    own = OWN_IMAGE.search(image.text) is not None
+    return options and (own or any(word.text.startswith(SERVER_OPTIONS) for word in words))
 
 
 def option_of(word: Word) -> tuple[str, Word | None]:

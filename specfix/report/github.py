@@ -43,14 +43,16 @@ def render_all(checks: Sequence[Checked]) -> str:
 def annotation(deployment: Deployment, reported: Reported) -> str:
     """``::error file=…,line=…,title=…::message``; what stands in no file says so in the message instead."""
     found = reported.finding
-    place = found.location
+    folder = os.environ.get("GITHUB_WORKSPACE") or "."
+    places = [found.location, *found.related]
+    # a service shows what lies in the checkout: a launch there, where the model does not
+    place = next((each for each in places if each.file not in NO_FILES and below(each.file, folder)), found.location)
     title = f"{reported.code} {reported.name}"
     parts = [found.message, f"What happens: {symptom(reported)}"]
     properties = {"title": title}
-    if place.file in NO_FILES:
-        parts.insert(0, option(deployment, place))
-    else:
-        folder = os.environ.get("GITHUB_WORKSPACE") or "."
+    if found.location.file in NO_FILES:
+        parts.insert(0, option(deployment, found.location))
+    if place.file not in NO_FILES:
         file = below(place.file, folder) or place.file
         properties = {"file": file, "line": str(place.line or 1), "title": title}
     if found.repair:

@@ -76,6 +76,7 @@ def test_an_ignore_may_end(specfix: Run, project: Path, day: str, status: int) -
         ("engine = 1\n", "engine is 1"),
         ("x = \n", "is not valid TOML"),
         ("select = ['XYZ']\n", "no rule's code starts with 'XYZ'"),
+        ("[[ignore]]\ncode = 'XYZ'\nreason = 'x'\n", "no rule's code starts with 'XYZ'"),
     ],
 )
 def test_settings_that_cannot_be_followed(specfix: Run, project: Path, text: str, message: str) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from specfix.launching import preset_of
+
 from .conftest import DRAFT, TARGET, Run
 
 SPECULATIVE = json.dumps({"method": "eagle3", "model": DRAFT, "num_speculative_tokens": 5})
@@ -144,3 +146,40 @@ def test_a_file_does_not_say_that_this_machine_will_serve_it(specfix: Run, tmp_p
 def test_two_models_are_refused_as_the_engine_does(specfix: Run) -> None:
     done = specfix("check", *ON, "--engine", "vllm==0.32.0", "--", *COMMAND, "--model", TARGET)
     assert done.returncode == 1 and "as the first argument or by --model, not both" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("label", "preset"),
+    [
+        ("NVIDIA-H100-80GB-HBM3", "h100"),
+        ("nvidia-h100-80gb", "h100"),
+        ("NVIDIA-A100-SXM4-40GB", "a100-40gb"),
+        ("NVIDIA-A100-SXM4-80GB", "a100"),
+        ("NVIDIA-L40S", "l40s"),
+        ("NVIDIA-GeForce-RTX-4090", "rtx4090"),
+        ("AMD_Instinct_MI300X_OAM", "mi300x"),
+        ("NVIDIA-L40", None),
+        ("NVIDIA-RTX-A4000", None),
+        ("NVIDIA-H100-80GB-HBM3-MIG-1g.10gb", None),
+        ("nvidia-tesla-t400", None),
+    ],
+)
+def test_the_device_that_a_label_names(label: str, preset: str | None) -> None:
+    assert preset_of(label) == preset
+
+
+def test_an_image_wins_over_the_projects_settings_and_a_release_that_is_not_known_is_said(
+    specfix: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "specfix.toml").write_text('engine = "vllm==0.32.0"\n')
+    file = tmp_path / "c.yaml"
+    file.write_text(COMPOSE)
+    assert "on vllm 0.26.0" in specfix("check", *ON, "--launch", str(file)).stdout
+    done = specfix("check", *ON, "--engine", "0.24.0", "--launch", str(file))
+    assert "engine vllm 0.24.0, though vllm/vllm-openai:v0.26.0 says 0.26.0" in done.stdout
+    file.write_text(COMPOSE.replace("v0.26.0", "v0.8.5"))
+    done = specfix("check", *ON, "--launch", str(file))
+    assert done.returncode == 2 and "0.8.5" in done.stderr
+    file.write_text(COMPOSE.replace("v0.26.0", "latest"))
+    assert "on vllm 0.32.0" in specfix("check", *ON, "--launch", str(file)).stdout

@@ -49,6 +49,7 @@ def test_the_server_is_found(command: str, expected: tuple[str, str, str | None]
     "command",
     [
         *("echo vllm serve m", "vllm bench serve", "vllm --help", "python train.py vllm serve m", "bash run.sh"),
+        *("docker run vllm/vllm-router:v1 --port 1", "docker run me/vllm-exporter --listen x"),
         *("docker run postgres", "docker build .", "docker run my/server:1 --model m", "python -c 'x'", "A=1"),
     ],
 )
