@@ -93,7 +93,7 @@ def check(
                 *launches, target=target, draft=draft, engine=release, default_engine=default, **where
             )
         else:
-            checks = [check_pair(target, draft, {**given, **where, "engine": release or default})]
+            checks = [check_pair(target, draft, {**given, **where, "engine": default if release is None else release})]
         by_release.append(checks)
     gate = Gate.of(settings, fail_on, strict, baseline)
     return gate.outcome(by_release, form.value, write_baseline)
