@@ -13,7 +13,7 @@ from specfix.errors import MissingFact, NotApplicable, known
 @rule(
     "FTR005",
     "grammar-after-reasoning",
-    severity="warning",
+    severity="note",
     evidence=[
         "vllm-project/vllm#36138",
         "vllm-project/vllm#44993",
