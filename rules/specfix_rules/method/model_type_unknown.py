@@ -9,7 +9,7 @@ from specfix.deployment import Draft, Model, Target
 from specfix.deployment.json_text import show
 from specfix.engines import Engine
 from specfix.engines.transformers import class_defaults
-from specfix.errors import NotApplicable, known
+from specfix.errors import known
 
 
 @rule(
@@ -18,21 +18,26 @@ from specfix.errors import NotApplicable, known
     severity="error",
     evidence=["vllm/transformers_utils/config.py: HFConfigParser.parse", "transformers: AutoConfig.from_pretrained"],
 )
-def model_type_unknown(target: Target, draft: Draft, engine: Engine, method: str) -> Iterator[Finding]:
-    """Neither the release nor the Transformers that it asks for knows the model_type of the draft."""
-    if draft.is_part_of(target):
-        raise NotApplicable("the draft is a part of the target")
-    if draft.speculators or method == "medusa":
-        raise NotApplicable("the release reads this draft's config by its format")
-    if "AutoConfig" in auto_map(draft):
-        raise NotApplicable("the draft brings a config class of its own")
-    stated = known(draft.config.values.get("model_type"), f"model_type in {draft.config.file}")
+def model_type_unknown(target: Target, engine: Engine, method: str, draft: Draft | None = None) -> Iterator[Finding]:
+    """Neither the release nor the Transformers that it asks for knows the model_type of the target, or of the draft."""
+    yield from unknown("target", target, engine)
+    # a part of the target is the target's own; the other two are read by their format
+    if draft is not None and not (draft.is_part_of(target) or draft.speculators or method == "medusa"):
+        yield from unknown("draft", draft, engine)
+
+
+def unknown(side: str, model: Model, engine: Engine) -> Iterator[Finding]:
+    """The finding, where a model's type is known to nobody and its config brings no class of its own."""
+    stated = model.config.values.get("model_type")
+    if "AutoConfig" in auto_map(model) or (side == "target" and stated is None):
+        return
+    stated = known(stated, f"model_type in {model.config.file}")
     if stated in known(engine.configs.types, f"the model types that {engine} has classes for"):
         return
     asked = known(engine.requirements.transformers, f"the Transformers that {engine} asks for")
     if class_defaults(stated, asked) is not None:
         return
-    like = likely_type(draft, engine)
+    like = likely_type(model, engine) if isinstance(model, Draft) else None
     repair = (
         Repair(
             "unsafe",
@@ -41,12 +46,12 @@ def model_type_unknown(target: Target, draft: Draft, engine: Engine, method: str
             (("draft_config", "/model_type", like),),
         )
         if like
-        else Repair("manual", "set the draft's model_type to that of its class, or bring its code", ("draft_config",))
+        else Repair("manual", f"set the {side}'s model_type to that of its class, or bring its code")
     )
     yield Finding(
-        f"The draft's model_type is {show(stated)}. {engine} has no config class for it, and neither has any known "
-        f"Transformers in {asked or 'any version'}: the start ends when the draft's config is read.",
-        draft.at("model_type"),
+        f"The {side}'s model_type is {show(stated)}. {engine} has no config class for it, and neither has any known "
+        f"Transformers in {asked or 'any version'}: the start ends when the {side}'s config is read.",
+        model.config.at("/model_type"),
         "config",
         "likely",
         repair=repair,
@@ -59,7 +64,7 @@ def auto_map(model: Model) -> Mapping[str, object]:
     return found if isinstance(found, Mapping) else {}
 
 
-def likely_type(draft: Draft, engine: Engine) -> str | None:
+def likely_type(draft: Model, engine: Engine) -> str | None:
     """The model type that the release's class of the draft is for: its module bears the name (``qwen3_dflash``)."""
     for name in draft.architectures:
         home = engine.methods.architectures.get(name, "").partition(":")[0].rpartition(".")[2]

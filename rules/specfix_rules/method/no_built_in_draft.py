@@ -18,7 +18,7 @@ from specfix.facts.method import MTP, Settled
     "no-built-in-draft",
     severity="error",
     evidence=["vllm/config/speculative.py: hf_config_override, SpeculativeConfig.__post_init__"],
-    requires=["MTH002", "MTH003"],
+    requires=["MTH004", "MTH002", "MTH003"],
 )
 def no_built_in_draft(
     target: Target,
