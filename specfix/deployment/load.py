@@ -75,8 +75,10 @@ def load_model(reference: str, side: Side) -> Target | Draft:
 
 
 def make_target(reference: str, files: Files) -> Target:
-    """The target that ``files`` hold."""
-    require_architectures(files.config)
+    """The target that ``files`` hold. One without architectures has those of its model_type, which Transformers knows:
+    what hangs on its class is then not known here."""
+    if not files.config.values.get("model_type"):
+        require_architectures(files.config)
     return Target(
         reference,
         files.config,

@@ -121,8 +121,11 @@ def test_a_link_to_nowhere(tmp_path: Path, draft: str) -> None:
 
 def test_architectures(tmp_path: Path, target: str, draft: str) -> None:
     bare = {key: value for key, value in LLAMA.items() if key != "architectures"}
-    assert "has no architectures" in refusal(str(write_model(tmp_path / "a", bare)), draft)
-    assert "has no architectures" in refusal(str(write_model(tmp_path / "b", {**LLAMA, "architectures": []})), draft)
+    nameless = {key: value for key, value in bare.items() if key != "model_type"}
+    assert "has no architectures" in refusal(str(write_model(tmp_path / "a", nameless)), draft)
+    assert "has no architectures" in refusal(str(write_model(tmp_path / "b", {**nameless, "architectures": []})), draft)
+    # Transformers knows the class of a model_type; here what hangs on the class is not known then
+    assert load_deployment(str(write_model(tmp_path / "e", bare)), draft, hardware="cpu").target.architectures == ()
     assert "has no architectures" in refusal(target, str(write_model(tmp_path / "c", bare)))
     medusa = write_model(tmp_path / "d", {"medusa_num_heads": 2})
     assert load_deployment(target, str(medusa), hardware="cpu").serving.method == "medusa"
