@@ -147,13 +147,18 @@ def gather(
     deployment = replace(deployment, config_given=as_served)
     why = None
     if engine is None and engine_python is None:
-        why = "the newest known" if release.source == SHIPPED else release.source
+        why = origin(release)
     elif release.source == BY_TAG:
         why = "as the image's tag says"
     if why is not None:
         assumptions = (f"engine {release}: {why}", *deployment.assumptions)
         deployment = replace(deployment, assumptions=assumptions)
     return Case(deployment, release, chosen)
+
+
+def origin(engine: Engine) -> str:
+    """Where an engine that nobody named comes from."""
+    return "the newest known" if engine.source == SHIPPED else engine.source
 
 
 def once(name: str, option: Any, key: Any) -> Any:

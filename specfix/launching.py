@@ -11,14 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from specfix.checking import COUNTS, Case, Chosen
+from specfix.checking import COUNTS, Case, Chosen, origin
 from specfix.deployment import Location, Misfit, Serving
 from specfix.deployment.expected import LIMIT
 from specfix.deployment.json_text import show
 from specfix.deployment.load import load_deployment
 from specfix.deployment.presets import PRESETS
 from specfix.deployment.serving import ANY_FLAG, COMMON
-from specfix.engines.find import SHIPPED, find_engine
+from specfix.engines.find import find_engine
 from specfix.engines.images import parse_image
 from specfix.errors import CannotCheck
 from specfix.launch.arguments import Arguments, Given, read_arguments
@@ -106,10 +106,10 @@ def gather_launch(
     if target is None:
         refuse_without_speculation(found, arguments, options)
     served = target if target is not None else model_of(arguments.model, "target", found)
-    drafting = draft if draft is not None else options.speculative.pop("model", None)
+    named = options.speculative.pop("model", None)
+    drafting = named if draft is None else draft
     if draft is None and "speculative.model" in options.unknown:
         raise CannotCheck(not_here("draft", options.unknown["speculative.model"], found))
-    options.speculative.pop("model", None)
     for word in arguments.open:  # it may hold any option, and the last one counts
         options.unknown = {**dict.fromkeys(COMMON - {"greedy", *options.values}, word.text), **options.unknown}
         options.unknown.setdefault(ANY_FLAG, word.text)
@@ -177,8 +177,7 @@ def release_of(
     if default is not None:
         return find_engine(default), []
     release = find_engine()
-    told_of = "the newest known" if release.source == SHIPPED else release.source
-    return release, [f"engine {release}: {told_of}{why}"]
+    return release, [f"engine {release}: {origin(release)}{why}"]
 
 
 def options_of(arguments: Arguments, engine: Engine) -> _Options:

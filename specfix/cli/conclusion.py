@@ -107,7 +107,8 @@ class Gate:
         from specfix.gate.passing import upgrade
         from specfix.report import render_upgrades
 
-        for problem in (each.problem for checks in passed for each in checks if each.report is None):
+        problem = next((each.problem for checks in passed for each in checks if each.report is None), None)
+        if problem is not None:
             raise CannotCheck(problem)
         upgrades = []
         for before, after in pairwise(passed):

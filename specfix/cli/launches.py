@@ -9,7 +9,7 @@ from typing import Any
 
 from specfix.checker.report import Checked
 from specfix.errors import CannotCheck
-from specfix.launch.manifests import MENTION, Found, NoLaunch, read_launches
+from specfix.launch.manifests import MENTION, Found, NoLaunch, launches_in
 from specfix.launch.yaml_file import read_text
 from specfix.launching import NoSpeculation, from_command, gather_launch
 
@@ -47,9 +47,11 @@ def all_launches(files: Sequence[str], named: bool = True) -> Iterator[Found | C
         inside = path.is_dir()
         for file in sorted(launch_files(path)) if inside else [path]:
             try:
-                if not named and not (file.is_file() and MENTION.search(read_text(file))):
-                    continue  # of the many files that a hook is given, few speak of vLLM
-                yield from read_launches(file)
+                if not named and not file.is_file():
+                    continue
+                text = read_text(file)
+                if named or MENTION.search(text):  # of the many files that a hook is given, few speak of vLLM
+                    yield from launches_in(text, file)
             except NoLaunch as none:
                 if named and not inside:  # a folder of manifests holds others too
                     yield Checked(str(file), None, str(none))

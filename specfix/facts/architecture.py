@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from specfix.deployment import Draft, Target
+from specfix.deployment import Draft, Model, Target
 from specfix.deployment.kinds import ARCHITECTURES
 from specfix.deployment.model import MTP_KEYS
 from specfix.engines import Engine
@@ -151,3 +151,18 @@ def rewritten(
 def of_a_head(name: str) -> bool:
     """Whether a class's name says that it drafts: Transformers has none of these."""
     return any(pattern.search(name) for pattern, _ in ARCHITECTURES)
+
+
+def served_classes(
+    target: Target, draft: Draft | None, draft_classes: DraftClasses | None, engine: Engine
+) -> list[tuple[str, Model, str | None]]:
+    """(side, model, class) of each config that is served; a draft that is a part of the target's checkpoint is no other
+    one. Raises MissingFact where the draft's class is not known."""
+    served: list[tuple[str, Model, str | None]] = [("target", target, first_known(target.architectures, engine))]
+    if draft is None:
+        return served
+    if draft_classes is None:
+        raise MissingFact(f"the class that {engine} makes of the draft")
+    if not draft.is_part_of(target):
+        served.append(("draft", draft, first_known(draft_classes.built, engine)))
+    return served

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import datetime
-import difflib
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from specfix.deployment.json_text import show
 from specfix.errors import CannotCheck
+
+if TYPE_CHECKING:
+    import datetime
 
 OWN, SHARED = "specfix.toml", "pyproject.toml"
 TABLE = "[tool.specfix"  # a file without it is not even parsed
@@ -88,6 +89,8 @@ def parse(text: str, file: Path, table: tuple[str, ...]) -> Settings:
         raise CannotCheck(f"{file}: tool.specfix is {show(values)}, not a table")
     for name in values:
         if name not in KEYS:
+            import difflib
+
             near = difflib.get_close_matches(name, KEYS, 1)
             raise CannotCheck(f"{file} has no setting {name!r}" + (f"; there is {near[0]}" if near else ""))
     for name, value in values.items():
@@ -110,6 +113,8 @@ def ignore(given: Any, file: Path) -> Ignore:
     """One ``[[ignore]]``. Raises CannotCheck where it has no reason, or a date that is none."""
     if not isinstance(given, dict) or not set(given) <= {"code", "reason", "until"}:
         raise CannotCheck(f"{file}: an ignore has a code, a reason and perhaps until = DATE, not {show(given)}")
+    import datetime
+
     code, reason, until = given.get("code"), given.get("reason"), given.get("until")
     if not isinstance(code, str) or not code:
         raise CannotCheck(f"{file}: an ignore has the code {show(code)}")

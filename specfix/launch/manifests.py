@@ -51,8 +51,12 @@ class Found:
 
 def read_launches(path: Path) -> list[Found]:
     """The servers that the file starts, in its order. Raises CannotCheck, NoLaunch where it starts none."""
+    return launches_in(read_text(path), path)
+
+
+def launches_in(text: str, path: Path) -> list[Found]:
+    """The same, of a file whose text is at hand."""
     name = str(path)
-    text = read_text(path)
     if is_script(path, text):
         found = [Found(name, launch) for each in commands(text, name) for launch in launches(each.words, each.env)]
     else:

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from tests.engine.pairs import (
+    COMMON,
     CONSTANT,
     HEAD_DIM,
     HEADS,
@@ -60,23 +61,7 @@ class Case:
 
 def plain() -> Case:
     """One draft layer, as many key heads as query heads, one vocabulary, plain RoPE, no aux ids."""
-    common = {
-        "hidden_size": HIDDEN,
-        "intermediate_size": INTERMEDIATE,
-        "num_attention_heads": HEADS,
-        "num_key_value_heads": HEADS,
-        "head_dim": HEAD_DIM,
-        "vocab_size": VOCAB,
-        "max_position_embeddings": POSITIONS,
-        "rms_norm_eps": 1e-5,
-        "rope_theta": 10000.0,
-        "hidden_act": "silu",
-        "model_type": "llama",
-        "torch_dtype": "bfloat16",
-        "tie_word_embeddings": False,
-        "bos_token_id": 1,
-        "eos_token_id": 2,
-    }
+    common = {**COMMON, "max_position_embeddings": POSITIONS}
     return Case(
         target={"architectures": ["LlamaForCausalLM"], "num_hidden_layers": LAYERS, **common},
         draft={

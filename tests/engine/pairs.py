@@ -34,6 +34,25 @@ Matrix = list[list[float]]
 Tensor = tuple[str, tuple[int, ...], bytes]  # dtype as safetensors calls it, shape, and data in row-major order
 
 
+# what both configs of a pair say
+COMMON = {
+    "hidden_size": HIDDEN,
+    "intermediate_size": INTERMEDIATE,
+    "num_attention_heads": HEADS,
+    "num_key_value_heads": HEADS,
+    "head_dim": HEAD_DIM,
+    "vocab_size": VOCAB,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 10000.0,
+    "hidden_act": "silu",
+    "model_type": "llama",
+    "torch_dtype": "bfloat16",
+    "tie_word_embeddings": False,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+
+
 @dataclass(frozen=True)
 class Pair:
     """What may differ between two pairs: what their config.json files say, and how deep the target is."""
@@ -73,22 +92,6 @@ def write_pair(pair: Pair, folder: Path, weights: Path, tokens: Callable[[], Tok
     A folder of weights is for one sort of `tokens`: those of the cycle, if no others are given.
     """
     tokens = functools.cache(tokens or cycle)
-    common = {
-        "hidden_size": HIDDEN,
-        "intermediate_size": INTERMEDIATE,
-        "num_attention_heads": HEADS,
-        "num_key_value_heads": HEADS,
-        "head_dim": HEAD_DIM,
-        "vocab_size": VOCAB,
-        "rms_norm_eps": 1e-5,
-        "rope_theta": 10000.0,
-        "hidden_act": "silu",
-        "model_type": "llama",
-        "torch_dtype": "bfloat16",
-        "tie_word_embeddings": False,
-        "bos_token_id": 1,
-        "eos_token_id": 2,
-    }
     target = {
         "architectures": ["LlamaForCausalLM"],
         "num_hidden_layers": pair.target_layers,
@@ -112,8 +115,8 @@ def write_pair(pair: Pair, folder: Path, weights: Path, tokens: Callable[[], Tok
     if not draft_weights.exists():
         save(draft_tensors(tokens()), draft_weights)
     folders = Folders(folder / "target", folder / "draft")
-    _write_model(folders.target, target | common, target_weights)
-    _write_model(folders.draft, draft | common, draft_weights)
+    _write_model(folders.target, target | COMMON, target_weights)
+    _write_model(folders.draft, draft | COMMON, draft_weights)
     return folders
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from specfix.checker import Finding, Repair, rule
+from specfix.checker.finding import Change
 from specfix.deployment import Serving, Target
 from specfix.engines import Engine
 from specfix.errors import NotApplicable, known
@@ -49,5 +50,5 @@ def repair(room: int, fitting: str) -> Repair:
     """Fewer drafted tokens, where any fit at all."""
     if room < 1:
         return Repair("manual", f"{fitting}, or a release that plans for drafts", ("speculative_config",))
-    change = ("speculative_config", "num_speculative_tokens", room)
-    return Repair("unsafe", fitting, ("speculative_config",), (change,))  # type: ignore[arg-type]
+    change: Change = ("speculative_config", "num_speculative_tokens", room)
+    return Repair("unsafe", fitting, ("speculative_config",), (change,))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from specfix.checker import Finding, Repair, rule
-from specfix.deployment import Draft, Model, Target
+from specfix.deployment import Draft, Target
 from specfix.deployment.json_text import show
 from specfix.engines import Engine
-from specfix.errors import MissingFact, known
-from specfix.facts.architecture import DraftClasses, first_known
+from specfix.errors import known
+from specfix.facts.architecture import DraftClasses, served_classes
 
 KEY = "hidden_act"
 SILU = "silu"
@@ -27,14 +27,7 @@ def activation_unsupported(
 ) -> Iterator[Finding]:
     """hidden_act is not silu, and the release's class of the model takes nothing else."""
     only = known(engine.traits.silu_only, f"the activations that classes of {engine} take")
-    asked: dict[str, tuple[str, Model, str | None]] = {
-        target.config.file: ("target", target, first_known(target.architectures, engine))
-    }
-    if draft is not None and draft_classes is not None:
-        asked.setdefault(draft.config.file, ("draft", draft, first_known(draft_classes.built, engine)))
-    if draft is not None and draft_classes is None:
-        raise MissingFact(f"the class that {engine} makes of the draft")
-    for side, model, name in asked.values():
+    for side, model, name in served_classes(target, draft, draft_classes, engine):
         if name not in only or len(list(model.config.levels())) > 1:
             continue
         found = model.config.stated(KEY)

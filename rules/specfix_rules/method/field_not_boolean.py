@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from specfix.checker import Finding, Repair, rule
+from specfix.checker.finding import Surface
 from specfix.deployment import Deployment, Model
 from specfix.deployment.json_text import show
 from specfix.engines import Engine
@@ -48,11 +49,12 @@ def strict(engine: Engine) -> bool:
 
 def finding(side: str, model: Model, found: tuple[str, object], engine: Engine) -> Finding:
     pointer, value = found
+    surface: Surface = "target_config" if side == "target" else "draft_config"
     return Finding(
         f"The {side}'s {pointer.rpartition('/')[2]} is {show(value)}, and the Transformers that {engine} needs takes "
         "true or false there: the config is refused.",
         model.config.at(pointer),
         "config",
         "certain" if value is not None else "likely",
-        repair=Repair("manual", "write true or false, as the trainer meant it", (f"{side}_config",)),  # type: ignore[arg-type]
+        repair=Repair("manual", "write true or false, as the trainer meant it", (surface,)),
     )

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Draft, Model, Target
 from specfix.engines import Engine
-from specfix.errors import MissingFact, known
-from specfix.facts.architecture import DraftClasses, first_known
+from specfix.errors import known
+from specfix.facts.architecture import DraftClasses, served_classes
 
 TYPES, SLIDING, WINDOW = "layer_types", "sliding_attention", "sliding_window"
 
@@ -25,14 +25,7 @@ def window_missing(
 ) -> Iterator[Finding]:
     """layer_types names layers with a sliding window, and the config has no sliding_window."""
     reading = known(engine.traits.window_read, f"the classes of {engine} that read {WINDOW}")
-    asked: dict[str, tuple[str, Model, str | None]] = {
-        target.config.file: ("target", target, first_known(target.architectures, engine))
-    }
-    if draft is not None and draft_classes is not None:
-        asked.setdefault(draft.config.file, ("draft", draft, first_known(draft_classes.built, engine)))
-    if draft is not None and draft_classes is None:
-        raise MissingFact(f"the class that {engine} makes of the draft")
-    for side, model, name in asked.values():
+    for side, model, name in served_classes(target, draft, draft_classes, engine):
         found = model.config.stated(TYPES)
         if name not in reading or found is None or SLIDING not in found[1]:
             continue
