@@ -9,9 +9,10 @@ What cannot be checked at all raises :class:`CannotCheck`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as type checkers take it; typing itself costs more than all of this module
 if TYPE_CHECKING:
+    from typing import Any
+
     from specfix.checker.report import Report
     from specfix.checking import check
     from specfix.deployment import Deployment

@@ -1,7 +1,26 @@
-"""``python -m specfix``."""
+"""``specfix``, and ``python -m specfix``."""
 
+import gc
 import sys
 
-from specfix.cli import main
+YOUNG = 100_000  # objects, of which a short run makes few that it does not keep; the default is 700
 
-sys.exit(main())
+
+def main() -> int:
+    """Run the command line; returns the exit status."""
+    if sys.argv[1:] == ["--version"] and sys.stdout is not None:
+        from specfix import __version__
+
+        try:  # scripts ask for it in passing: before Typer is imported
+            print(f"specfix {__version__}", flush=True)
+            return 0
+        except OSError:
+            pass  # the command line has words for that
+    gc.set_threshold(YOUNG)
+    from specfix.cli import main as command_line
+
+    return command_line()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from specfix.checker.registry import load_rules
@@ -14,12 +14,13 @@ from specfix.deployment import Serving
 from specfix.deployment.expected import LIMIT
 from specfix.deployment.json_text import show
 from specfix.deployment.load import load_deployment
-from specfix.deployment.serving import COMMON
+from specfix.deployment.serving import AUTO, AUTO_LENGTH, COMMON
 from specfix.engines.find import BY_TAG, SHIPPED, find_engine
 from specfix.engines.runner import ENVIRONMENT
 from specfix.errors import CannotCheck
 from specfix.facts import PROVIDERS
 from specfix.facts.class_defaults import with_class_defaults
+from specfix.record import record
 
 if TYPE_CHECKING:
     from specfix.checker.report import Report
@@ -81,7 +82,7 @@ def check(
     return case.check(case.deployment)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Chosen:
     """The rules, and which of them are asked for."""
 
@@ -97,7 +98,7 @@ class Chosen:
         return chosen
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Case:
     """What is to be checked, and by what."""
 
@@ -135,6 +136,8 @@ def gather(
     for name in SPECULATIVE:
         options[name] = once(name, options.get(name), speculative.pop(name, None))
     serving = Serving(**options, env=dict(env or {}), flags=named(flags or {}), speculative=speculative)
+    if serving.max_model_len == AUTO_LENGTH:
+        serving = replace(serving, max_model_len=None, unknown={"max_model_len": AUTO})
     check_counts(serving)
     check_names(serving)
     check_variables(serving)

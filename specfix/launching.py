@@ -6,9 +6,10 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from specfix.checking import COUNTS, Case, Chosen, origin
@@ -17,14 +18,16 @@ from specfix.deployment.expected import LIMIT
 from specfix.deployment.json_text import show
 from specfix.deployment.load import load_deployment
 from specfix.deployment.presets import PRESETS
-from specfix.deployment.serving import ANY_FLAG, COMMON
+from specfix.deployment.serving import ANY_FLAG, ANY_VARIABLE, AUTO, AUTO_LENGTH, COMMON
+from specfix.deployment.shim import PATH, find_shim
 from specfix.engines.find import find_engine
 from specfix.engines.images import parse_image
 from specfix.errors import CannotCheck
-from specfix.launch.arguments import Arguments, Given, read_arguments
-from specfix.launch.command import launches
-from specfix.launch.manifests import Found
-from specfix.launch.words import COMMAND_LINE, Word, commands
+from specfix.launch.arguments import CONFIG, Arguments, Given, read_arguments, spot
+from specfix.launch.command import Launch, launches, launches_of, outside
+from specfix.launch.manifests import Found, read_launches
+from specfix.launch.script import commands
+from specfix.launch.words import COMMAND_LINE, Word
 
 if TYPE_CHECKING:
     from specfix.deployment import Hardware
@@ -37,7 +40,6 @@ SPECULATIVE_FLAGS = {"spec_method": "method", "spec_model": "model", "spec_token
 SPECULATION = re.compile(r"specul|--spec|-sc\b")
 BACKEND_VARIABLE = "VLLM_ATTENTION_BACKEND"
 PREFIX = "VLLM_"
-AUTO_LENGTH = -1  # --max-model-len auto: what the memory has room for
 
 
 class NoSpeculation(CannotCheck):
@@ -50,8 +52,7 @@ def from_command(command: str | Sequence[str]) -> Found:
     Raises CannotCheck where it starts none, or more.
     """
     if isinstance(command, str):
-        parts = commands(command, COMMAND_LINE)
-        found = [launch for part in parts for launch in launches(part.words, part.env)]
+        found = list(launches_of(commands(command, COMMAND_LINE)))
     else:
         found = list(launches([Word(text) for text in command]))
     if len(found) != 1:
@@ -90,24 +91,16 @@ def gather_launch(
 
     Raises CannotCheck where the launch names a model that cannot be read, or none.
     """
-    launch = found.launch
     chosen = Chosen.of(select, ignore)
-    release, notes = release_of(launch.image, engine, engine_python, default_engine)
-    arguments = read_arguments(launch.arguments, release, launch.program)
-    options = options_of(arguments, release)
-    for flag, key in LEGACY.items():
-        if flag in arguments.strangers and key not in {*options.values, *options.speculative}:
-            legacy = arguments.strangers[flag]
-            place = placed(legacy.word, legacy.word.text.partition("=")[0])
-            value = int(legacy.value) if legacy.value.isdigit() else legacy.value
-            one_key(key, value, legacy.unknown, place, options, release)
+    found = replace(found, launch=with_env_files(found.launch))
+    release, notes = release_of(found.launch.image, engine, engine_python, default_engine)
+    arguments, options = stated(found, release)
     options.values["greedy"] = greedy
-    variables(launch.env, options, release)
     if target is None:
         refuse_without_speculation(found, arguments, options)
-    served = target if target is not None else model_of(arguments.model, "target", found)
+    served = target if target is not None else model_of(arguments, found)
     named = options.speculative.pop("model", None)
-    drafting = named if draft is None else draft
+    drafting = draft if draft is not None or named is None else here(str(named), "draft", found)
     if draft is None and "speculative.model" in options.unknown:
         raise CannotCheck(not_here("draft", options.unknown["speculative.model"], found))
     for word in arguments.open:  # it may hold any option, and the last one counts
@@ -116,7 +109,7 @@ def gather_launch(
     machine, said = machine_of(found, hardware)
     serving = Serving(
         **options.values,
-        env={name: word.text for name, word in launch.env.items()},
+        env={name: word.text for name, word in found.launch.env.items()},
         flags=options.flags,
         speculative=options.speculative,
         places=options.places,
@@ -124,10 +117,100 @@ def gather_launch(
         misfits=(*arguments.misfits, *options.misfits),
     )
     notes += said + [f"what {word.text} adds is known only where it runs" for word in arguments.open]
+    notes += [f"the script takes the way that adds {word.text}" for word in arguments.assumed]
+    if found.launch.env_from:
+        notes.append(f"variables that {', '.join(found.launch.env_from)} may set are known only where it runs")
+    if "hf_overrides" in options.unknown:
+        notes.append(f"--hf-overrides, {options.unknown['hf_overrides']}, change nothing that counts here")
     deployment = load_deployment(os.fspath(served), None if drafting is None else os.fspath(drafting), serving, machine)
     assumptions = (*notes, *deployment.assumptions)
     deployment = replace(deployment, assumptions=assumptions, config_given=True, sources=found.sources)
+    if PATH in serving.env and found.launch.mounts:
+        seen = [outside(folder, found.launch.mounts) or folder for folder in serving.env[PATH].split(":")]
+        deployment = replace(deployment, shim=find_shim({**serving.env, PATH: ":".join(seen)}))
     return Case(deployment, release, chosen)
+
+
+def stated(found: Found, release: Engine) -> tuple[Arguments, _Options]:
+    """What the launch says, as the release reads it. Raises CannotCheck."""
+    launch = with_env_files(found.launch)
+    arguments = read_arguments(seen_from_here(launch), release, launch.program, found.sources)
+    options = options_of(arguments, release)
+    options.misfits += beside_the_command(launch)
+    for flag, key in LEGACY.items():
+        if flag in arguments.strangers and key not in {*options.values, *options.speculative}:
+            legacy = arguments.strangers[flag]
+            place = placed(legacy.word, legacy.word.text.partition("=")[0])
+            value = int(legacy.value) if legacy.value.isdigit() else legacy.value
+            one_key(key, value, legacy.unknown, place, options, release)
+    variables(launch, options, release)
+    return arguments, options
+
+
+def with_env_files(launch: Launch) -> Launch:
+    """The launch with the variables in its files; what cannot be read here may set any."""
+    if not launch.env_files:
+        return launch
+    from specfix.launch.env_file import read_env_file
+
+    read = {name: None if launch.elsewhere else read_env_file(name) for name in launch.env_files}
+    env = {name: word for found in read.values() for name, word in (found or {}).items()}
+    missing = [name for name, found in read.items() if found is None]
+    return replace(launch, env={**env, **launch.env}, env_files=(), env_from=(*missing, *launch.env_from))
+
+
+def seen_from_here(launch: Launch) -> list[Word]:
+    """The arguments, with the config file where it is on this machine; unknown where that cannot be told."""
+    words = list(launch.arguments)
+    for at, word in enumerate(words[:-1]):
+        named = words[at + 1]
+        if launch.mounts is not None and word.text == CONFIG and named.unknown is None:
+            path = outside(named.text, launch.mounts)
+            text = path or f"{named.text} in the container"
+            words[at + 1] = replace(named, text=text, span=None).knowing([] if path else [text])
+    return words
+
+
+def beside_the_command(launch: Launch) -> list[Misfit]:
+    """Words that are meant for the server, and stand before its arguments or after them."""
+    misfits = []
+    if launch.doubled and launch.image is not None:
+        told = " ".join(word.text for word in launch.doubled)
+        message = f"{launch.image} starts the server itself, and takes {show(told)} for arguments, which it refuses"
+        misfits.append(Misfit(message, spot(launch.doubled[0])))
+    if launch.lost:
+        flags = [word for word in launch.lost if word.text.startswith("-")]
+        told = ", ".join(word.text.partition("=")[0] for word in flags)
+        message = f"{told}: no part of the command, which ends before (at a comment, or for want of a backslash)"
+        repair = (
+            "end each line of the command but the last in a backslash, with nothing behind it and no comment between"
+        )
+        misfits.append(Misfit(message, spot(flags[0]), ignored=True, repair=repair))
+    return misfits
+
+
+def find_launch(path: Path, **options: Any) -> tuple[Found, int]:
+    """The one launch of a file that asks for speculation, and its number there. Raises CannotCheck."""
+    every = read_launches(path)
+    asking = [(found, index) for index, found in enumerate(every) if len(every) == 1 or asks(found, **options)]
+    if len(asking) > 1:
+        names = "; ".join(found.name for found, _ in asking)
+        raise CannotCheck(f"{path} holds several launches with speculation, and fix takes a file with one: {names}")
+    if not asking:
+        raise CannotCheck(f"{path}: none of its launches asks for speculation")
+    return asking[0]
+
+
+def asks(found: Found, engine: str | None = None, engine_python: str | None = None, **_options: Any) -> bool:
+    """Whether a launch asks for speculation; one that cannot be read may."""
+    try:
+        release, _ = release_of(found.launch.image, engine, engine_python)
+        refuse_without_speculation(found, *stated(found, release))
+    except NoSpeculation:
+        return False
+    except CannotCheck:
+        return True
+    return True
 
 
 def refuse_without_speculation(found: Found, arguments: Arguments, options: _Options) -> None:
@@ -144,6 +227,8 @@ def refuse_without_speculation(found: Found, arguments: Arguments, options: _Opt
     for misfit in arguments.misfits:
         if SPECULATION.search(misfit.location.pointer) and not misfit.ignored:
             raise CannotCheck(f"{found.name}: {misfit.message}")
+    if any(SPECULATION.search(word.text) for word in found.launch.lost):
+        raise CannotCheck(f"{found.name}: {beside_the_command(found.launch)[-1].message}")
     words = [word.text for word in arguments.open]
     if words and any(SPECULATION.search(text) for text in found.sources.values()):
         raise CannotCheck(f"{found.name}: whether {' '.join(words)} asks for speculation is known only where it runs")
@@ -192,7 +277,7 @@ def options_of(arguments: Arguments, engine: Engine) -> _Options:
         if option.unknown is not None:
             options.unknown[name] = option.unknown
         elif name == "max_model_len" and option.value == AUTO_LENGTH:
-            options.unknown[name] = "auto"
+            options.unknown[name] = AUTO
         elif name in COUNTS and not sensible(option.value):
             message = f"--{name.replace('_', '-')} is {show(option.value)}"
             options.misfits.append(Misfit(message, options.places[name]))
@@ -207,7 +292,7 @@ def options_of(arguments: Arguments, engine: Engine) -> _Options:
         if one is None or (one.value is None and one.unknown is None):
             continue
         place = options.places[name] = placed(one.word, flag)
-        if whole is not None and isinstance(whole.value, dict) and key in whole.value:
+        if whole is not None and isinstance(whole.value, dict) and key in {*whole.value, *whole.parts}:
             message = f"{engine} takes {flag} or {key} in the speculative config, not both"
             options.misfits.append(Misfit(message, place))
         else:
@@ -233,6 +318,8 @@ def speculative_config(given: Given, options: _Options, engine: Engine) -> None:
         return
     for key, held in value.items():
         one_key(key.replace("-", "_"), held, None, place, options, engine)
+    for key, text in given.parts.items():
+        one_key(key.replace("-", "_"), None, text, place, options, engine)
 
 
 def one_key(key: str, value: Any, unknown: str | None, place: Location, options: _Options, engine: Engine) -> None:
@@ -258,9 +345,11 @@ def sensible(value: Any) -> bool:
     return type(value) is int and 1 <= value <= LIMIT
 
 
-def variables(env: Mapping[str, Word], options: _Options, engine: Engine) -> None:
+def variables(launch: Launch, options: _Options, engine: Engine) -> None:
     """Where variables stand, and those of the engine's that this release does not read."""
-    known = engine.variables.variables
+    env, known = launch.env, engine.variables.variables
+    if launch.env_from:
+        options.unknown[ANY_VARIABLE] = launch.env_from[0]
     for name, word in env.items():
         options.places[name] = placed(word, name) if word.place.file != COMMAND_LINE else Location("environment", name)
         if word.unknown is not None:
@@ -276,6 +365,8 @@ def variables(env: Mapping[str, Word], options: _Options, engine: Engine) -> Non
             options.unknown["attention_backend"] = backend.unknown
         else:
             options.values["attention_backend"] = backend.text
+    elif launch.env_from and engine.serve.backend_variable and "attention_backend" not in options.places:
+        options.unknown["attention_backend"] = launch.env_from[0]
 
 
 def placed(word: Word, pointer: str) -> Location:
@@ -283,13 +374,25 @@ def placed(word: Word, pointer: str) -> Location:
     return replace(word.place, pointer=pointer)
 
 
-def model_of(model: Given | None, side: str, found: Found) -> str:
+def model_of(arguments: Arguments, found: Found) -> str:
     """The model that the launch names."""
+    model = arguments.model
+    unknown = model.unknown if model else next((word.text for word in arguments.open), None)
+    if unknown is not None:
+        raise CannotCheck(not_here("target", unknown, found))
     if model is None:
         raise CannotCheck(f"{found.name} names no model to serve")
-    if model.unknown is not None:
-        raise CannotCheck(not_here(side, model.unknown, found))
-    return str(model.value)
+    return here(str(model.value), "target", found)
+
+
+def here(path: str, side: str, found: Found) -> str:
+    """Where a model is on this machine. Raises CannotCheck for a path in a container that cannot be told here."""
+    if found.launch.mounts is None or not path.startswith(("/", ".", "~")):
+        return path
+    there = outside(path, found.launch.mounts)
+    if there is None:
+        raise CannotCheck(not_here(side, f"{path} in a container", found))
+    return there
 
 
 def not_here(what: str, text: str, found: Found) -> str:
@@ -304,7 +407,7 @@ def machine_of(found: Found, hardware: Hardware | str | None) -> tuple[Hardware 
         preset = preset_of(found.hardware.text)
         if preset is not None:
             return preset, [f"hardware {preset}: {found.hardware.text} in {found.name}"]
-    if found.launch.image is not None or found.name != COMMAND_LINE:
+    if found.launch.image is not None or found.launch.elsewhere or found.name != COMMAND_LINE:
         return "unknown", [f"the hardware that {found.name} will run on is not known"]
     return None, []
 

@@ -4,29 +4,35 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from specfix.checker.report import Report
+from specfix.checker.report import Report, Reported
 from specfix.checking import Case, gather
 from specfix.deployment import Deployment
 from specfix.deployment.files import read_folder
 from specfix.deployment.shim import PATH, find_shim
 from specfix.errors import CannotCheck
+from specfix.launching import find_launch, gather_launch, stated
 from specfix.repair import diff, output
 from specfix.repair.apply import AnyModel, apply
+from specfix.repair.edit.launch_file import LaunchFile
 from specfix.repair.files.entry import Folder
 from specfix.repair.files.folder import moved, output_folder
+from specfix.repair.in_launch import InLaunch, inside
 from specfix.repair.launch import DRAFT, SHIM, TARGET, Launch, check_path, launch, place
 from specfix.repair.plan import Plan, identity, keeping_draft, make_plan
+
+Seen = Callable[[Report], Report]
 
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
     """What came of it: ``report`` on what was given, the ``plan`` with what is left, how the result is started, and its
     folder. ``written`` is False where nothing was written, since the folder held all this before; ``note`` says what of
-    an older one could not be taken away."""
+    an older one could not be taken away. ``inside`` is the launch file that was given, ``file`` what is made of it."""
 
     case: Case
     report: Report
@@ -34,12 +40,16 @@ class Fixed:
     launch: Launch
     out: Path
     written: bool = False
-    keep_draft: bool = False
+    seen: Seen = field(default=lambda report: report)
     note: str | None = None
+    inside: InLaunch | None = None
+    file: LaunchFile | None = None
+    again: Callable[[LaunchFile, Path], Case] | None = None
 
     def diff(self) -> str:
         """What the plan changes, as unified diffs."""
-        return diff.render(self.report, self.plan, self.launch, str(self.out))
+        files = (self.inside.file, self.file) if self.inside and self.file else None
+        return diff.render(self.report, self.plan, self.launch, str(self.out), files)
 
 
 def fix(
@@ -72,43 +82,84 @@ def prepare(
 ) -> Fixed:
     """The plan, and how what it makes is started. Writes nothing. Raises CannotCheck."""
     folder = output.settled(Path(out))
-    case = gather(target, draft, **options)
+    return planned(gather(target, draft, **options), folder, unsafe, keep_draft)
+
+
+def prepare_launch(
+    file: str | os.PathLike[str],
+    target: str | os.PathLike[str] | None = None,
+    draft: str | os.PathLike[str] | None = None,
+    *,
+    out: str | os.PathLike[str],
+    at: str | None = None,
+    unsafe: bool = False,
+    keep_draft: bool = False,
+    **options: Any,
+) -> Fixed:
+    """The same for the launch in a file, which is to be changed itself; ``options`` are those of gather_launch().
+    ``at`` is where the folder will be, as the server sees it. Raises CannotCheck."""
+    folder = output.settled(Path(out))
+    path = Path(file)
+    found, index = find_launch(path, **options)
+    case = gather_launch(found, target=target, draft=draft, **options)
+    given = LaunchFile(path, found.sources[str(path)], index, case.engine, stated)
+    seen_at = at.rstrip("/") if at else inside(str(folder), found.launch.mounts or ()) or str(folder)
+    given_launch = InLaunch(given, case.deployment, seen_at)
+    fixed = planned(case, folder, unsafe, keep_draft, given_launch)
+
+    def again(text: LaunchFile, sides: Path) -> Case:
+        """The written launch, with the models that it names in the folder."""
+        moving = moved(case.deployment, fixed.plan.after.deployment, fixed.launch)
+        return gather_launch(
+            text.found(),
+            target=sides / TARGET if TARGET in moving else target,
+            draft=sides / DRAFT if DRAFT in moving else draft,
+            **options,
+        )
+
+    return replace(fixed, file=given_launch.result(fixed.plan, fixed.launch), again=again)
+
+
+def planned(case: Case, folder: Path, unsafe: bool, keep_draft: bool, at: InLaunch | None = None) -> Fixed:
+    """The plan for a case. Raises CannotCheck."""
     before = case.deployment
     refuse_one_folder(before)
     report = case.check(before)
-    seen = keeping_draft if keep_draft else unchanged
+
+    def seen(report: Report) -> Report:
+        report = keeping_draft(report) if keep_draft else report
+        return at.seen(report) if at else report
+
     plan = make_plan(seen(report), lambda changes: seen(case.check(apply(before, changes))), unsafe=unsafe)
     start = launch(before, plan.after.deployment, plan.changes, case.engine)
     refuse_bytes(folder, before, start)
-    drafting = start.draft_in(str(folder)) or (start.target_in(str(folder)) if before.draft else None)
-    if drafting is not None:
+    home = at.at if at else str(folder)
+    drafting = start.draft_in(home) or (start.target_in(home) if before.draft else None)
+    stays = start.draft is not None if start.has_draft else start.target is not None
+    if drafting is not None and not (at and stays):  # of one that stays the launch's own words count
         check_path(drafting, before.serving.method, case.engine)
-    return Fixed(case, report, plan, start, folder, keep_draft=keep_draft)
+    return Fixed(case, report, plan, start, folder, seen=seen, inside=at)
 
 
 def write(fixed: Fixed, *, copy: bool = False) -> Fixed:
     """Write the folder. Raises CannotCheck, and then it is as it was."""
     folder = entries(fixed, copy)
-    done = output.write(fixed.out, folder, kept(fixed.case.deployment), lambda new: verify(new, fixed))
+    done = output.write(fixed.out, folder, kept(fixed.case.deployment, fixed.file), lambda new: verify(new, fixed))
     return replace(fixed, written=done.new, note=done.note)
 
 
 def holds(fixed: Fixed, *, copy: bool = False) -> bool:
     """Whether the folder is there already, as it would be written. Raises CannotCheck for what write() would refuse."""
-    return output.check(fixed.out, entries(fixed, copy), kept(fixed.case.deployment))
+    return output.check(fixed.out, entries(fixed, copy), kept(fixed.case.deployment, fixed.file))
 
 
 def entries(fixed: Fixed, copy: bool) -> Folder:
     """What is to lie in the folder. Raises CannotCheck."""
-    refuse_colon(fixed.out, fixed.launch)
+    refuse_colon(fixed.inside.at if fixed.inside else str(fixed.out), fixed.launch)
     try:
-        return output_folder(fixed.out, fixed.report, fixed.plan, fixed.launch, copy=copy)
+        return output_folder(fixed.out, fixed.report, fixed.plan, fixed.launch, copy=copy, file=fixed.file)
     except OSError as error:
         raise CannotCheck(f"{error.filename} cannot be read: {error.strerror}") from None
-
-
-def unchanged(report: Report) -> Report:
-    return report
 
 
 def refuse_one_folder(deployment: Deployment) -> None:
@@ -121,9 +172,9 @@ def refuse_one_folder(deployment: Deployment) -> None:
         )
 
 
-def refuse_colon(folder: Path, start: Launch) -> None:
+def refuse_colon(folder: str, start: Launch) -> None:
     """Raise CannotCheck for a folder from which the shim could not be loaded."""
-    if start.shim is not None and ":" in str(folder):
+    if start.shim is not None and ":" in folder:
         raise CannotCheck(f"--out {folder} holds a ':', and PYTHONPATH, which leads to the shim, splits there")
 
 
@@ -142,13 +193,13 @@ def refuse_bytes(folder: Path, before: Deployment, start: Launch) -> None:
             raise CannotCheck(f"{what}{shown} is not UTF-8: it cannot be written into the result") from None
 
 
-def kept(deployment: Deployment) -> list[tuple[str, Path]]:
-    """Folders that are never written to."""
+def kept(deployment: Deployment, file: LaunchFile | None = None) -> list[tuple[str, Path]]:
+    """What is never written to."""
     from specfix.deployment.hub import cache
 
     places = [("the target", deployment.target), ("the draft", deployment.draft)]
     folders = [(what, home) for what, model in places if model and (home := place(model).folder)]
-    return [*folders, ("the Hub cache", cache())]
+    return [*folders, ("the Hub cache", cache()), *([("the launch file", file.path)] if file else [])]
 
 
 def verify(new: Path, fixed: Fixed) -> None:
@@ -164,16 +215,23 @@ def verify(new: Path, fixed: Fixed) -> None:
     shim = after.shim
     if fixed.launch.shim is not None:
         shim = find_shim({**after.serving.env, PATH: str(new / SHIM)})
-    report = case.check(replace(after, target=target, draft=draft, shim=shim))
-    if fixed.keep_draft:
-        report = keeping_draft(report)
-    planned, found = (Counter(map(identity, each.findings)) for each in (plan.after, report))
-    if planned != found:
-        codes = ", ".join(sorted({code for code, *_ in (planned - found) + (found - planned)}))
+    result = replace(after, target=target, draft=draft, shim=shim)
+    key: Callable[[Reported], tuple[Any, ...]] = identity
+    if fixed.file is not None and fixed.again is not None:
+        result = replace(fixed.again(fixed.file, new).deployment, target=target, draft=draft, shim=shim)
+        key = by_code  # a value that was added stands elsewhere than was thought
+    report = fixed.seen(case.check(result))
+    wanted, found = (Counter(map(key, each.findings)) for each in (plan.after, report))
+    if wanted != found:
+        codes = ", ".join(sorted({code for code, *_ in (wanted - found) + (found - wanted)}))
         raise CannotCheck(
             f"the written result was checked again and is not what was planned ({codes}); nothing was kept. This is a "
             "bug of specfix or of a plugin: please report it"
         )
+
+
+def by_code(found: Reported) -> tuple[str]:
+    return (found.code,)
 
 
 def reread(model: AnyModel, folder: Path) -> AnyModel:

@@ -16,7 +16,7 @@ from specfix.checker.report import Report
 from specfix.checker.run import run
 from specfix.deployment import Deployment, Serving
 from specfix.deployment.config import Config
-from specfix.deployment.expected import INNER, KEYS, OBJECT, check_types
+from specfix.deployment.expected import INNER, KEYS, OBJECT, as_read, check_types
 from specfix.deployment.files import Files
 from specfix.deployment.kinds import MARKS
 from specfix.deployment.load import make_draft, make_target
@@ -107,6 +107,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     for side, folder in (("target", "llama-3.1-8b-instruct"), ("draft", "eagle3-llama-3.1-8b"))
 }
 RULES = load_rules()
+METHOD = "eagle3"
 MACHINES = [(find_engine("vllm==0.26.0"), "h200"), (find_engine("vllm==0.32.0"), "cpu")]
 NUMBERS = (5, 0, -1, 1.5, 1e308, 10**39, True)
 JUNK: tuple[Any, ...] = (*NUMBERS, "x", "", [], [{}], [None], ["x"], [1.5], [[]], {}, {"x": {}})
@@ -137,10 +138,11 @@ def reports_on(target: dict[str, Any], draft: dict[str, Any]) -> list[Report]:
     configs = [Config(values, f"{side}.json") for side, values in (("target", target), ("draft", draft))]
     for config in configs:
         check_types(config)
+    configs = [as_read(config, method)[0] for config, method in zip(configs, ("", METHOD), strict=True)]
     tensors = {"fc.weight": Tensor("BF16", (), "model.safetensors")}
     served = make_target("target", Files(configs[0]))
     head = make_draft("draft", Files(configs[1], tensors=tensors))
-    serving = Serving(method="eagle3", num_speculative_tokens=3)
+    serving = Serving(method=METHOD, num_speculative_tokens=3)
     return [
         run(Deployment(served, head, serving, PRESETS[hardware]), engine, RULES, PROVIDERS)
         for engine, hardware in MACHINES

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from specfix.deployment import Location
+from specfix.record import record
 
 Severity = Literal["error", "warning", "note"]
 Phase = Literal["config", "load", "warmup", "runtime", "silent"]
@@ -17,7 +17,7 @@ Change = tuple[Surface, str, object]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")  # worst first
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Repair:
     """How a finding can be mended. ``safety``: safe cannot make anything worse; unsafe changes numerics or
     needs a run to confirm; manual is told, not done, and has no changes.
@@ -35,7 +35,7 @@ class Repair:
     by_shim: tuple[Change, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Finding:
     """One problem, in plain words with both values.
 

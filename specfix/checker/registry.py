@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from functools import cache
 from importlib.metadata import entry_points
 from types import ModuleType
 
@@ -13,8 +14,10 @@ from specfix.errors import CannotCheck
 GROUP = "specfix.rules"
 
 
-def load_rules() -> list[Rule]:
-    """Every rule of every installed rule package, by code. Raises CannotCheck for two rules with one code."""
+@cache
+def load_rules() -> tuple[Rule, ...]:
+    """Every rule of every installed rule package, by code; they are looked for once in a process. Raises CannotCheck
+    for two rules with one code."""
     rules: dict[str, Rule] = {}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         for rule in rules_of(entry.load()):
@@ -23,7 +26,7 @@ def load_rules() -> list[Rule]:
                 raise CannotCheck(
                     f"two rules bear the code {rule.code}: {other.predicate.__module__} and {rule.predicate.__module__}"
                 )
-    return [rules[code] for code in sorted(rules)]
+    return tuple(rules[code] for code in sorted(rules))
 
 
 def rules_of(package: ModuleType) -> list[Rule]:

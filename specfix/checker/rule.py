@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from specfix.checker.finding import SEVERITIES, Finding, Severity
+from specfix.record import record
 
 Predicate = Callable[..., Iterator[Finding]]
 CODE = re.compile(r"[A-Z]{3}\d{3}")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Rule:
     """A predicate with its name and its sources.
 

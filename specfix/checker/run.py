@@ -72,7 +72,7 @@ def run(
 
     A rule that another one requires is run before it, and counts for that even where it is ignored.
     """
-    facts = Facts(deployment.facts() | {"engine": engine, "deployment": deployment}, providers)
+    facts = Facts(deployment.facts() | {"engine": engine}, providers)
     by_code = {rule.code: rule for rule in rules}
     outcomes: dict[str, list[Reported]] = {}
     skipped: dict[str, Skipped] = {}

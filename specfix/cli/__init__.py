@@ -7,27 +7,35 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from specfix import __version__
-from specfix.cli import check, engine, explain, fix, gate, hardware, rules
 from specfix.cli.outcome import Outcome
 from specfix.errors import CannotCheck
 
 # The base of Typer's usage errors. It is Click's, which Typer brings from outside or, lately, inside itself.
 UsageProblem: type[Exception] = typer.BadParameter.__mro__[2]
 
-app = typer.Typer(
-    name="specfix",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for command in (check.check, fix.fix, gate.gate, explain.explain, rules.rules, engine.engine, hardware.hardware):
-    app.command()(command)
+# each a module here, and the function in it
+COMMANDS = ("check", "fix", "gate", "explain", "rules", "engine", "hardware")
+
+
+def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """The command line with these commands. Typer looks at every option of every command, so the one that is asked for
+    is had alone."""
+    app = typer.Typer(
+        name="specfix",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    for name in names:
+        app.command()(getattr(import_module(f"specfix.cli.{name}"), name))
+    app.callback()(specfix)
+    return app
 
 
 def show_version(wanted: bool) -> None:
@@ -36,7 +44,6 @@ def show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def specfix(
     version: Annotated[
         bool,
@@ -54,6 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return complain("standard output is closed")
     try:
         given, command = split(sys.argv[1:] if arguments is None else arguments)
+        app = application([given[0]] if given and given[0] in COMMANDS else COMMANDS)
         outcome = app(given, prog_name="specfix", standalone_mode=False, obj=command)
         if not isinstance(outcome, Outcome):
             return outcome or 0  # help or version, printed by Typer

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from specfix.cli import options
-from specfix.cli.conclusion import Gate
+from specfix.cli.conclusion import Gate, chosen
 from specfix.cli.options import Format, flags, json_object, variables
 from specfix.cli.outcome import Outcome
 from specfix.errors import CannotCheck
 
 if TYPE_CHECKING:
-    from specfix.checker.report import Checked
+    from specfix.checker.report import Checked, Remark
 
 
 def check(
@@ -76,7 +76,7 @@ def check(
         "engine_python": engine_python,
         "hardware": hardware or settings.hardware,
         "greedy": greedy,
-        "select": select or settings.select,
+        "select": chosen(settings, select),
         "ignore": ignore or (),
     }
     launches = (launch or (), context.obj or ())
@@ -84,19 +84,21 @@ def check(
         refuse_options(given)
     default = None if engine_python else settings.engine
     releases: list[str | None] = [*engine] if engine else [None]
-    by_release = []
-    for release in releases:
-        if any(launches):
-            from specfix.cli.launches import check_launches
+    remarks: list[Remark] = []
+    if any(launches):
+        from specfix.cli.launches import check_launches
 
-            checks = check_launches(
-                *launches, target=target, draft=draft, engine=release, default_engine=default, **where
-            )
-        else:
-            checks = [check_pair(target, draft, {**given, **where, "engine": default if release is None else release})]
-        by_release.append(checks)
+        by_release, remarks = check_launches(
+            *launches, releases, target=target, draft=draft, default_engine=default, **where
+        )
+    else:
+        options = {**given, **where}
+        by_release = [
+            [check_pair(target, draft, {**options, "engine": default if release is None else release})]
+            for release in releases
+        ]
     gate = Gate.of(settings, fail_on, strict, baseline)
-    return gate.outcome(by_release, form.value, write_baseline)
+    return gate.outcome(by_release, form.value, write_baseline, remarks)
 
 
 def check_pair(target: str | None, draft: str | None, options: Mapping[str, Any]) -> Checked:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,15 +12,28 @@ from typing import TYPE_CHECKING
 from specfix.cli.options import FailOn
 from specfix.cli.outcome import Outcome
 from specfix.errors import CannotCheck
+from specfix.record import record
 
 if TYPE_CHECKING:
-    from specfix.checker.report import Checked, Reported
+    from specfix.checker.report import Checked, Remark, Reported
     from specfix.gate.settings import Ignore, Settings
     from specfix.report import Format
     from specfix.report.terminal import Terminal
 
 
-@dataclass(frozen=True, slots=True)
+def chosen(settings: Settings, select: Sequence[str] | None) -> Sequence[str]:
+    """The codes to select: those given, else the settings'. Raises CannotCheck for one of these that no rule bears."""
+    if select or not settings.select:
+        return select or ()
+    from specfix.checking import Chosen
+
+    try:
+        return Chosen.of(settings.select, ()).select
+    except CannotCheck as problem:
+        raise CannotCheck(f"{settings.file}: select: {problem}") from None
+
+
+@record(frozen=True)
 class Gate:
     """``ignores``: of the settings, each with its reason; ``baseline``: the file of known findings."""
 
@@ -39,41 +52,68 @@ class Gate:
             baseline or settings.baseline,
         )
 
-    def outcome(self, by_release: Sequence[Sequence[Checked]], form: Format, write_baseline: Path | None) -> Outcome:
-        """What is printed of the checks on one release, or on several in turn, and the exit status."""
+    def outcome(
+        self,
+        by_release: Sequence[Sequence[Checked]],
+        form: Format,
+        write_baseline: Path | None,
+        remarks: Sequence[Remark] = (),
+        *,
+        several: bool = False,
+        everything: bool = False,
+    ) -> Outcome:
+        """What is printed of the checks on one release, or on several in turn, and the exit status. ``several``: as
+        of several launches, whatever their number; ``everything``: of all that the project serves, so that an ignore
+        that names nothing is one too many."""
         from specfix.report import render, render_all
         from specfix.report.terminal import Terminal
 
         if write_baseline is not None:
             self.write_baseline(by_release[-1], write_baseline)
-        passed = [self.let_pass(checks) for checks in by_release]
+        passed, more = self.let_pass(by_release, everything and form == "text")
+        remarks = [*remarks, *more]
         terminal = Terminal.of(sys.stdout)
         if len(passed) > 1:
-            return self.compared(passed, form, terminal)
+            return self.compared(passed, form, terminal, remarks)
         (checks,) = passed
-        if len(checks) == 1 and checks[0].report:
-            return Outcome(render(checks[0].report, form, terminal), self.status(checks))
-        return Outcome(render_all(checks, form, terminal), self.status(checks))
+        if not several and len(checks) == 1 and checks[0].report:
+            return Outcome(render(checks[0].report, form, terminal, remarks), self.status(checks))
+        return Outcome(render_all(checks, form, terminal, remarks), self.status(checks))
 
-    def let_pass(self, checks: Sequence[Checked]) -> list[Checked]:
-        """The checks without the findings that are ignored for a reason, or known."""
+    def let_pass(
+        self, by_release: Sequence[Sequence[Checked]], everything: bool
+    ) -> tuple[list[list[Checked]], list[Remark]]:
+        """The checks without the findings that are ignored for a reason, or known, and what is to be said of that."""
         if not self.ignores and self.baseline is None:
-            return list(checks)
+            return [list(checks) for checks in by_release], []
         import datetime
         from collections import Counter
 
+        from specfix.gate.baseline import read_baseline
+        from specfix.gate.passing import Passing
+
+        self.check_ignores()
+        known = Counter() if self.baseline is None else read_baseline(self.baseline)
+        passing = Passing(self.ignores, Counter(), datetime.date.today())
+        passed = []
+        for checks in by_release:
+            passing.known = Counter(known)
+            passed.append(
+                [replace(each, report=passing.report(each.report)) if each.report else each for each in checks]
+            )
+        whole = everything and all(each.report for checks in by_release for each in checks)
+        return passed, [*passing.ended(), *(passing.idle() if whole else ())]
+
+    def check_ignores(self) -> None:
+        """Raise CannotCheck for an ignore of a code that no rule bears."""
         from specfix.checker.registry import load_rules
         from specfix.checker.run import check_codes
-        from specfix.gate.baseline import read_baseline
-        from specfix.gate.passing import let_pass
 
-        check_codes([each.code for each in self.ignores], load_rules())
-        known = Counter() if self.baseline is None else read_baseline(self.baseline)
-        today = datetime.date.today()
-        return [
-            replace(each, report=let_pass(each.report, self.ignores, known, today)) if each.report else each
-            for each in checks
-        ]
+        for each in self.ignores:
+            try:
+                check_codes([each.code], load_rules())
+            except CannotCheck as problem:
+                raise CannotCheck(f"{each.place}: ignore: {problem}") from None
 
     def write_baseline(self, checks: Sequence[Checked], file: Path) -> None:
         """Write every finding to the file, whole or not at all. Raises CannotCheck."""
@@ -102,18 +142,21 @@ class Gate:
         limit = SEVERITIES.index(self.fail_on.value)
         return any(SEVERITIES.index(reported.severity) <= limit for reported in findings)
 
-    def compared(self, passed: Sequence[Sequence[Checked]], form: Format, terminal: Terminal) -> Outcome:
+    def compared(
+        self, passed: Sequence[Sequence[Checked]], form: Format, terminal: Terminal, remarks: Sequence[Remark]
+    ) -> Outcome:
         """What each release changes against the one before it; new findings alone decide."""
+        from specfix.checker.report import Upgraded
         from specfix.gate.passing import upgrade
         from specfix.report import render_upgrades
 
-        problem = next((each.problem for checks in passed for each in checks if each.report is None), None)
-        if problem is not None:
-            raise CannotCheck(problem)
         upgrades = []
         for before, after in pairwise(passed):
             for old, new in zip(before, after, strict=True):
                 if old.report and new.report:
-                    upgrades.append((new.name, upgrade(old.report, new.report)))
-        status = int(any(self.reached(each.new) for _, each in upgrades))
-        return Outcome(render_upgrades(upgrades, form, terminal), status)
+                    upgrades.append(Upgraded(new.name, upgrade(old.report, new.report)))
+                else:
+                    upgrades.append(Upgraded(new.name, None, old.problem or new.problem))
+        new_ones = [each.upgrade.new for each in upgrades if each.upgrade]
+        status = 2 if len(new_ones) < len(upgrades) else int(any(map(self.reached, new_ones)))
+        return Outcome(render_upgrades(upgrades, form, terminal, remarks), status)

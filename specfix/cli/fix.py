@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from specfix.cli import options
+from specfix.cli.check import refuse_options
 from specfix.cli.options import FailOn, flags, json_object, variables
 from specfix.cli.outcome import Outcome
 from specfix.errors import CannotCheck
@@ -20,6 +21,22 @@ def fix(
     target: options.Target = None,
     draft: options.Draft = None,
     *,
+    launch: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The launch in a serve YAML, compose file, Kubernetes manifest or shell script: the file is repaired.",
+            rich_help_panel=options.SERVING,
+        ),
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="Where the server of --launch will see DIR: the mount in its container. Else DIR as it is here.",
+            rich_help_panel=REPAIR,
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="New folder for the result.", rich_help_panel=REPAIR)
     ] = None,
@@ -67,46 +84,53 @@ def fix(
     fail_on: options.FailsOn = FailOn.error,
     strict: options.Strict = False,
 ) -> Outcome:
-    """Repair a pair: write what starts it right into a new folder. The models stay as they are.
+    """Repair a pair, or a launch file: write what starts it right into a new folder. All that is given stays as it is.
 
     Exit status: 0 nothing at or above --fail-on is left, 1 something is, 2 it could not. With --diff: 1 where
     something would change, 0 where DIR holds it already.
     """
     from specfix.repair import summary
-    from specfix.repairing import holds, prepare, write
+    from specfix.repairing import holds, prepare, prepare_launch, write
     from specfix.report.terminal import Terminal
 
-    if target is None:
-        raise CannotCheck("fix needs a TARGET and its DRAFT")
+    given: dict[str, Any] = {
+        "method": method,
+        "num_speculative_tokens": num_speculative_tokens,
+        "max_model_len": max_model_len,
+        "max_num_seqs": max_num_seqs,
+        "tensor_parallel_size": tensor_parallel_size,
+        "pipeline_parallel_size": pipeline_parallel_size,
+        "dtype": dtype,
+        "block_size": block_size,
+        "attention_backend": attention_backend,
+        "kv_cache_dtype": kv_cache_dtype,
+        "enforce_eager": enforce_eager,
+        "flags": flags(flag or ()),
+        "speculative_config": json_object("--speculative-config", speculative_config),
+        "env": variables(env or ()),
+    }
+    where: dict[str, Any] = {
+        "greedy": greedy,
+        "engine": engine,
+        "engine_python": engine_python,
+        "hardware": hardware,
+        "select": select or (),
+        "ignore": ignore or (),
+        "out": out or Path("OUT"),
+        "unsafe": unsafe,
+        "keep_draft": keep_draft,
+    }
+    if target is None and launch is None:
+        raise CannotCheck("fix needs a TARGET and its DRAFT, or a launch: --launch FILE")
+    if at is not None and launch is None:
+        raise CannotCheck("--at says where the server of a launch sees DIR: give --launch FILE too")
     if out is None and not diff:
         raise CannotCheck("fix needs --out DIR, the folder to write, or --diff")
-    fixed = prepare(
-        target,
-        draft,
-        out=out or Path("OUT"),
-        unsafe=unsafe,
-        keep_draft=keep_draft,
-        method=method,
-        num_speculative_tokens=num_speculative_tokens,
-        max_model_len=max_model_len,
-        max_num_seqs=max_num_seqs,
-        tensor_parallel_size=tensor_parallel_size,
-        pipeline_parallel_size=pipeline_parallel_size,
-        dtype=dtype,
-        block_size=block_size,
-        attention_backend=attention_backend,
-        kv_cache_dtype=kv_cache_dtype,
-        enforce_eager=enforce_eager,
-        greedy=greedy,
-        flags=flags(flag or ()),
-        speculative_config=json_object("--speculative-config", speculative_config),
-        env=variables(env or ()),
-        engine=engine,
-        engine_python=engine_python,
-        hardware=hardware,
-        select=select or (),
-        ignore=ignore or (),
-    )
+    if launch is not None:
+        refuse_options(given)
+        fixed = prepare_launch(launch, target, draft, at=at, **where)
+    elif target is not None:
+        fixed = prepare(target, draft, **given, **where)
     if diff:
         text = "" if out is not None and holds(fixed, copy=copy) else fixed.diff()
         return Outcome(text, int(bool(text)))
@@ -114,5 +138,9 @@ def fix(
     after = fixed.plan.after
     failed = fail_on is not FailOn.never and after.reaches(fail_on.value)
     undecided = strict and bool(after.skipped)
-    text = summary.render(fixed.report, fixed.plan, fixed.out, fixed.written, fixed.note, Terminal.of(sys.stdout))
+    inside = None
+    if fixed.inside and fixed.file:
+        inside = list(fixed.inside.next_steps(fixed.file, fixed.launch, fixed.out, copy))
+    terminal = Terminal.of(sys.stdout)
+    text = summary.render(fixed.report, fixed.plan, fixed.out, fixed.written, fixed.note, terminal, inside)
     return Outcome(text, int(failed or undecided))

@@ -28,7 +28,9 @@ def gate(
 
     Exit status: as of check.
     """
-    from specfix.cli.conclusion import Gate
+    from pathlib import Path
+
+    from specfix.cli.conclusion import Gate, chosen
     from specfix.cli.launches import all_launches, check_all
     from specfix.gate.settings import find_settings
 
@@ -37,9 +39,10 @@ def gate(
     where = {
         "default_engine": settings.engine,
         "hardware": hardware or settings.hardware,
-        "select": select or settings.select,
+        "select": chosen(settings, select),
         "ignore": ignore or (),
     }
-    releases: list[str | None] = [*engine] if engine else [None]
-    by_release = [check_all(found, engine=release, **where) for release in releases]
-    return Gate.of(settings, fail_on, strict, baseline).outcome(by_release, form.value, write_baseline)
+    by_release, remarks = check_all(found, engine or [None], **where)
+    everything = any(Path(name).is_dir() for name in files) and not (select or ignore)
+    gate = Gate.of(settings, fail_on, strict, baseline)
+    return gate.outcome(by_release, form.value, write_baseline, remarks, several=True, everything=everything)

@@ -63,7 +63,11 @@ NumSpeculativeTokens = Annotated[
 ]
 MaxModelLen = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Longest sequence, prompt and answer, in tokens.", rich_help_panel=SERVING),
+    typer.Option(
+        metavar="N",
+        help="Longest sequence, prompt and answer, in tokens; -1: what the memory has room for.",
+        rich_help_panel=SERVING,
+    ),
 ]
 MaxNumSeqs = Annotated[
     int | None, typer.Option(metavar="N", help="Most sequences in a batch.", rich_help_panel=SERVING)

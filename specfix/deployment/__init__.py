@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field, replace
 from typing import Any
 
 from specfix.deployment.hardware import Hardware
@@ -12,11 +12,12 @@ from specfix.deployment.model import Draft, Model, Target
 from specfix.deployment.serving import Misfit, Serving
 from specfix.deployment.shim import Shim
 from specfix.errors import MissingFact, NotApplicable
+from specfix.record import record
 
 __all__ = ["Deployment", "Draft", "Hardware", "Location", "Misfit", "Model", "Serving", "Shim", "Target"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Deployment:
     """One deployment: target, draft (None for methods that have no draft model), serving options, hardware.
 
@@ -45,10 +46,12 @@ class Deployment:
 
     def facts(self) -> dict[str, Any]:
         """The given facts by the names that rules ask for; an absent one is the exception that says so."""
+        serving = self.serving.guarded()
         return {
+            "deployment": replace(self, serving=serving),
             "target": self.target,
             "draft": self.draft or NotApplicable("no draft model"),
-            "serving": self.serving.guarded(),
+            "serving": serving,
             "hardware": self.hardware or MissingFact("the hardware that will serve"),
             "shim": self.shim or NotApplicable("no shim on PYTHONPATH"),
         }

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from specfix.deployment.location import Location
+from specfix.record import record
 
 # where composite configs (vision, audio, omni) keep the language model's own keys, outermost first
 TEXT_KEYS = ("thinker_config", "text_config", "llm_config")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Config:
     """A parsed JSON object and where it came from.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from specfix.deployment.config import Config
@@ -11,6 +10,7 @@ from specfix.deployment.headers import read_tensors
 from specfix.deployment.json_text import read_json_object
 from specfix.deployment.model import Tensor
 from specfix.errors import CannotCheck
+from specfix.record import record
 
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -24,7 +24,7 @@ TOKENIZER_FILES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Files:
     """What was found of one model. ``folder`` is the user's own; ``note`` is an assumption to be told; ``modelopt`` is
     ModelOpt's own file beside config.json."""

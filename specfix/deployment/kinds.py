@@ -45,8 +45,8 @@ LAYER = re.compile(r"(?:.*\.)?layers\.(\d+)\.")
 
 def named_kind(config: Config) -> str | None:
     """The kind that the config's own names tell: no full model bears them."""
-    speculators: str | None = config.values.get("speculators_model_type")
-    if speculators is not None and (config.is_speculators or not config.values.get("architectures")):
+    speculators = config.values.get("speculators_model_type")
+    if isinstance(speculators, str) and (config.is_speculators or not config.values.get("architectures")):
         return SPECULATORS_METHODS.get(speculators, speculators)
     for architecture in config.values.get("architectures") or ():
         for pattern, kind in ARCHITECTURES:

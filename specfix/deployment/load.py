@@ -9,7 +9,7 @@ from typing import Literal, overload
 
 from specfix.deployment import Deployment
 from specfix.deployment.config import Config
-from specfix.deployment.expected import check_types
+from specfix.deployment.expected import as_read, check_types
 from specfix.deployment.files import Files, read_config, read_folder
 from specfix.deployment.hardware import Hardware
 from specfix.deployment.json_text import plain, show
@@ -54,7 +54,8 @@ def load_deployment(
     draft_files = find_files(draft, "draft") if draft is not None else None
     drafting = make_draft(draft, draft_files) if draft is not None and draft_files else None
     method, drafting, assumptions = settle_method(given.method, served, drafting)
-    notes = [files.note for files in (target_files, draft_files) if files and files.note]
+    served, drafting, unread = without_unread(served, drafting, method)
+    notes = [*(files.note for files in (target_files, draft_files) if files and files.note), *unread]
     if not isinstance(hardware, Hardware):
         if hardware is None:
             assumptions.append("the hardware is this machine")
@@ -64,6 +65,23 @@ def load_deployment(
     return Deployment(served, drafting, serving, hardware, said, shim, method_given=given.method is not None)
 
 
+def without_unread(target: Target, draft: Draft | None, method: str) -> tuple[Target, Draft | None, list[str]]:
+    """Both without the wrong values that a deployment of this method never reads, and words for each of those. Raises
+    CannotCheck for one that it does."""
+    part = draft is not None and draft.is_part_of(target)
+    own = draft is not None and draft.config is target.config
+    config, told = as_read(target.config, method if draft is None or part else "")
+    if config is not target.config:
+        target = replace(target, config=config)
+    if draft is not None and own:
+        draft = replace(draft, config=target.config)
+    elif draft is not None:
+        config, of_draft = as_read(draft.config, method)
+        told += [] if part else of_draft
+        draft = replace(draft, config=config)
+    return target, draft, told
+
+
 @overload
 def load_model(reference: str, side: Literal["target"]) -> Target: ...
 @overload
@@ -71,7 +89,8 @@ def load_model(reference: str, side: Literal["draft"]) -> Draft: ...
 def load_model(reference: str, side: Side) -> Target | Draft:
     """The model in a folder, in a config.json, or on the Hub as org/name[@revision]. Raises CannotCheck."""
     files = find_files(reference, side)
-    return make_target(reference, files) if side == "target" else make_draft(reference, files)
+    model = make_target(reference, files) if side == "target" else make_draft(reference, files)
+    return replace(model, config=as_read(model.config, model.kind if isinstance(model, Draft) else "")[0])
 
 
 def make_target(reference: str, files: Files) -> Target:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from specfix.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Location:
     """A place in what the user gave.
 

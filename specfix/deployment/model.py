@@ -5,17 +5,18 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from specfix.deployment.config import Config
-from specfix.deployment.expected import IDS, is_integer
-from specfix.deployment.json_text import TOKENIZER_LIMIT, read_json_object, show
+from specfix.deployment.expected import LAYERS, is_count, is_integer
+from specfix.deployment.json_text import read_tokenizer, show
 from specfix.deployment.location import Location
 from specfix.deployment.rope import Rope, ropes
-from specfix.errors import CannotCheck, MissingFact
+from specfix.errors import CannotCheck, MissingFact, known
+from specfix.record import record
 
 # keys that state how many layers of multi-token prediction a model has, in the order in which they count
 MTP_KEYS = ("num_mtp_modules", "mtp_num_hidden_layers", "num_nextn_predict_layers", "num_mtp_layers")
@@ -39,7 +40,7 @@ INTEGERS = {"I64": "q", "I32": "i", "BOOL": "b", "U8": "B"}
 VALUES_LIMIT = 4_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Tensor:
     """A tensor as a safetensors header declares it. ``dtype`` is the header's name for it (BF16); ``begin`` and ``end``
     are where its data lie in the file."""
@@ -51,7 +52,7 @@ class Tensor:
     end: int = field(default=0, compare=False)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Model:
     """What both sides have.
 
@@ -144,18 +145,21 @@ class Model:
             values.byteswap()
         return values
 
-    def tokenizer(self, name: str) -> Mapping[str, Any]:
-        """A tokenizer file such as ``tokenizer.json``. Raises MissingFact where it is not to be had."""
+    def tokenizer_path(self, name: str) -> Path:
+        """Where a tokenizer file such as ``tokenizer.json`` lies. Raises MissingFact where it is not to be had."""
         path = next((Path(file) for file in self.tokenizer_files if Path(file).name == name), None)
-        if path is None:
-            raise MissingFact(f"{name} of {self.reference}")
+        return known(path, f"{name} of {self.reference}")
+
+    def tokenizer(self, name: str) -> Mapping[str, Any]:
+        """What a tokenizer file holds, but for merges. Raises MissingFact where it is not to be had."""
+        path = self.tokenizer_path(name)
         try:
-            return read_json_object(path, str(path), TOKENIZER_LIMIT)[0]
+            return read_tokenizer(path, str(path))
         except CannotCheck as error:
             raise MissingFact(str(error)) from None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Target(Model):
     """The model whose tokens are served."""
 
@@ -165,7 +169,7 @@ class Target(Model):
         return mtp_layers(self.config)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class AuxIds:
     """Auxiliary hidden-state layer ids as a draft states them, before any engine shifts them."""
 
@@ -173,7 +177,7 @@ class AuxIds:
     pointer: str
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Draft(Model):
     """The model that drafts.
 
@@ -217,7 +221,7 @@ class Draft(Model):
         pointer, value = found
         if block:
             pointer, value = f"{pointer}/{key}", value.get(key) if isinstance(value, Mapping) else None
-        return AuxIds(tuple(value), pointer) if value and IDS[0](value) else None
+        return AuxIds(tuple(map(int, value)), pointer) if value and LAYERS[0](value) else None
 
 
 def mtp_layers(config: Config) -> int | None:
@@ -225,5 +229,5 @@ def mtp_layers(config: Config) -> int | None:
     counts = [config.value(key) for key in MTP_KEYS]
     inner = config.value("mtp_config")  # Inkling
     counts.append(inner.get("num_nextn_predict_layers") if isinstance(inner, Mapping) else None)
-    stated = [int(count) for count in counts if count is not None]
+    stated = [int(count) for count in counts if is_count(count)]  # the type of these is looked at later
     return next((count for count in stated if count), 0) if stated else None

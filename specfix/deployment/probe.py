@@ -8,7 +8,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from specfix.deployment.hardware import Hardware
+from specfix.deployment.hardware import PACKAGES, Hardware
 from specfix.deployment.presets import PRESETS
 
 SMI_SECONDS = 10
@@ -44,7 +44,13 @@ def probe(*, ask_triton: bool = False, root: Path = Path("/")) -> Hardware:
         cpu_flags=cpu_flags(root),
         triton_installed=installed,
         triton_drivers=drivers,
+        packages=packages(),
     )
+
+
+def packages() -> tuple[str, ...] | None:
+    """Optional packages of the engine that are here; None where the engine is not, and lives in another environment."""
+    return tuple(filter(folder_of, PACKAGES)) if folder_of("vllm") else None
 
 
 def nvidia_smi() -> Hardware | None:
@@ -118,9 +124,13 @@ def cpu_flags(root: Path) -> tuple[str, ...] | None:
 
 
 def triton_folder() -> Path | None:
-    """Where the ``triton`` package of this environment lies; it is not imported."""
+    return folder_of("triton")
+
+
+def folder_of(package: str) -> Path | None:
+    """Where a package of this environment lies; it is not imported."""
     try:
-        spec = importlib.util.find_spec("triton")
+        spec = importlib.util.find_spec(package)
     except (ImportError, ValueError):
         return None
     return Path(spec.origin).parent if spec and spec.origin else None  # a bare folder has no origin

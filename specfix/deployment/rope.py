@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from specfix.deployment.config import Config, escape
 from specfix.errors import MissingFact
+from specfix.record import record
 
 # rope_type as old checkpoints write it, and as the engine calls it
 RENAMED = {"su": "longrope", "mrope": "default", "telechat3-yarn": "yarn"}
@@ -25,7 +25,7 @@ SCALED_FROM_ORIGINAL = frozenset({"llama3", "yarn", "longrope"})
 LOCAL_THETA = ("rope_local_base_freq", "swa_rope_theta")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Rope:
     """One rotary embedding of a model (several only where they differ per layer type).
 

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, TypeVar
 
 from specfix.deployment.location import Location
 from specfix.errors import MissingFact
+from specfix.record import record
 
 V = TypeVar("V")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Misfit:
-    """An argument that the release refuses, or drops without a word (``ignored``): why, and the nearest right name."""
+    """An argument that the release refuses, or drops without a word (``ignored``): why, and the nearest right name, or
+    else what is to be done."""
 
     message: str
     location: Location
     nearest: str | None = None
     ignored: bool = False
+    repair: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Serving:
     """Serving options; None means not given, so that the engine's default holds.
 
@@ -85,7 +88,10 @@ class Serving:
         return _GuardedServing(**values)
 
 
+AUTO_LENGTH = -1  # of max_model_len: what the memory has room for, which is known only where it runs
+AUTO = "auto"
 ANY_FLAG = "*"  # among what is unknown: flags that are not given may be, all the same
+ANY_VARIABLE = "$*"  # variables that are not set may be
 
 # options with a field of their own
 COMMON = frozenset(one.name for one in fields(Serving)) - {
@@ -114,18 +120,23 @@ class _Guarded(Mapping[str, V]):
     def __getitem__(self, name: str) -> V:
         if name in self._unknown:
             raise not_known(name, self._unknown[name])
-        if ANY_FLAG in self._unknown and name not in self._values and not name.isupper():
-            raise not_known(name, self._unknown[ANY_FLAG])
+        if name not in self._values and (any_one := any_of(name)) in self._unknown:
+            raise not_known(name, self._unknown[any_one])
         return self._values[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._values or name in self._unknown or (ANY_FLAG in self._unknown and not str(name).isupper())
+        return name in self._values or name in self._unknown or any_of(str(name)) in self._unknown
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
 
     def __len__(self) -> int:
         return len(self._values)
+
+
+def any_of(name: str) -> str:
+    """What stands for all of a flag's kind, or a variable's."""
+    return ANY_VARIABLE if name.isupper() else ANY_FLAG
 
 
 def not_known(name: str, text: str) -> MissingFact:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from specfix.deployment.json_text import read_json_object
 from specfix.errors import CannotCheck, MissingFact
+from specfix.record import record
 
 PLUGIN = "specfix_shim"
 PATH, PLUGINS = "PYTHONPATH", "VLLM_PLUGINS"
+KEPT = f"${{{PATH}:+:${PATH}}}"  # in a shell: what it held before, behind what comes first now
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Shim:
     """``patches`` by name, each with its settings, as the manifest in ``folder`` lists them; ``enabled``: VLLM_PLUGINS
     is not set, or names the shim among others."""
@@ -30,7 +31,7 @@ def find_shim(env: Mapping[str, str]) -> Shim | MissingFact | None:
     may well run elsewhere: where VLLM_PLUGINS is set, that is a missing fact. Raises CannotCheck for a bad manifest.
     """
     absent = None
-    for folder in filter(None, env.get(PATH, "").split(":")):
+    for folder in filter(None, env.get(PATH, "").removesuffix(KEPT).split(":")):
         manifest = Path(folder) / PLUGIN / "manifest.json"
         try:
             if manifest.is_file():

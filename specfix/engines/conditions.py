@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from specfix.engines.comparisons import COMPARISONS
 from specfix.engines.facts.decisions import Condition, Step
+from specfix.record import record
 
 ITEM: Final = "item"
 
@@ -44,7 +44,7 @@ def evaluate(condition: Condition, values: Mapping[str, object], missing: set[st
     return _truth(condition, values, set() if missing is None else missing)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Choice:
     """The outcome of some steps and the step taken; None where it cannot be told, with what it hangs on."""
 

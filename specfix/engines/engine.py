@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from specfix.errors import CannotCheck
+from specfix.record import record
 
 if TYPE_CHECKING:
     from specfix.engines.facts.backends import BackendFacts, PlatformFacts
@@ -48,7 +49,7 @@ SECTIONS: Final[Mapping[str, tuple[str, str]]] = {
 }
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Engine:
     """Facts of one release. ``source``: "shipped" (or "shipped, by the image's tag"), "installed here", or the path
     that was read.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -41,6 +42,8 @@ def find_engine(spec: str | None = None, python: str | None = None) -> Engine:
     if not spec.strip():
         raise CannotCheck("the engine is empty: give a release (vllm==0.26.0) or a path")
     match = _RELEASE.fullmatch(spec.strip())
+    if match and _file(match["version"]).is_file():  # as nearly all say it: no need to parse versions
+        return _shipped(match["version"], SHIPPED)
     if match and (wanted := _parsed(match["version"])):
         return _release(wanted, SHIPPED)
     if path := _existing(spec):
@@ -63,13 +66,18 @@ def find_engine(spec: str | None = None, python: str | None = None) -> Engine:
 
 def shipped_versions() -> list[str]:
     """The releases whose facts come with specfix, oldest first."""
+    return list(_versions_in(DATA))
+
+
+@cache
+def _versions_in(data: Path) -> tuple[str, ...]:
     from packaging.version import Version
 
     stem = f"{NAME}-"
-    found = [file.stem.removeprefix(stem) for file in DATA.glob(f"{stem}*.json")]
+    found = [file.stem.removeprefix(stem) for file in data.glob(f"{stem}*.json")]
     if not found:
-        raise CannotCheck(f"no engine facts in {DATA}: this installation of specfix is broken")
-    return sorted(found, key=Version)
+        raise CannotCheck(f"no engine facts in {data}: this installation of specfix is broken")
+    return tuple(sorted(found, key=Version))
 
 
 def installed_version() -> str | None:
@@ -136,7 +144,16 @@ def _version(place: Place) -> str | None:
 
 
 def _shipped(version: str, source: str) -> Engine:
-    file = DATA / f"{NAME}-{version}.json"
+    return _loaded(_file(version), source)
+
+
+def _file(version: str) -> Path:
+    return DATA / f"{NAME}-{version}.json"
+
+
+@cache
+def _loaded(file: Path, source: str) -> Engine:
+    """The engine of a file of facts, read once in a process: a gate asks for it with each launch."""
     try:
         return load(file.read_text("utf-8"), source)
     except (OSError, ValueError) as error:

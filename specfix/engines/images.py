@@ -7,9 +7,9 @@ for (``vllm/vllm-openai:v0.26.0-aarch64-cu130``), and AMD's name it at the end (
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from specfix.errors import CannotCheck
+from specfix.record import record
 
 LONGEST = 512  # characters; registries take about half of that
 
@@ -28,7 +28,7 @@ _TAG_NAMING_VLLM = re.compile(rf"(?:.*[-_])?vllm[-_]?v?{_VERSION}(?:[-_]20\d{{6}
 _OWN_NAME = re.compile(r"vllm(?:-(?:openai|release|repo|cpu|xpu|gpu|cuda|rocm|x86|arm64|aarch64))*")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Image:
     """A reference as it was written, and its parts."""
 

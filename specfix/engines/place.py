@@ -6,11 +6,12 @@ import importlib.util
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import metadata
 from pathlib import Path
 
 from specfix.errors import CannotCheck
+from specfix.record import record
 
 NAME = "vllm"
 INSTALLED = "installed here"
@@ -24,7 +25,7 @@ _SITES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Place:
     """``package`` is the folder of the package; ``source`` says in words where it is from, ``version`` what its
     distribution states. ``beside``: versions of the distributions that are installed with it, where they are known."""

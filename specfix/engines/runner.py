@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from specfix.engines.conditions import choose, holding
 from specfix.engines.facts.decisions import RunnerFacts
+from specfix.record import record
 
 ENVIRONMENT: Final = "VLLM_USE_V2_MODEL_RUNNER"
 VARIABLE: Final = f"envs.{ENVIRONMENT}"  # as the conditions call it
@@ -21,7 +21,7 @@ ASSUMED: Final[Mapping[str, object]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class RunnerChoice:
     """``runner`` is "V1", "V2", or None where it cannot be told; then ``needs`` names what it hangs on.
 

@@ -7,6 +7,7 @@ and parsed when it is first asked for. Fields of entries that have their default
 from __future__ import annotations
 
 import json
+import re
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -23,6 +24,8 @@ WIDTH = 100
 
 Maker = Callable[[Any], Any]
 
+# hints of fields that need no maker
+_AS_IN_JSON = re.compile(r"(?:str|int|bool|float|None|dict\[str, |Mapping\[str, |\]|Any| \| )+")
 _START, _END = '\n "', "\n}\n"  # of a section's line, and of the file
 
 
@@ -112,9 +115,16 @@ def _maker(kind: Any) -> Maker | None:
 
 @cache
 def _makers(kind: Any) -> dict[str, Maker]:
-    """Those of the fields of a dataclass that need one."""
-    hints = typing.get_type_hints(kind)
-    return {field.name: make for field in fields(kind) if (make := _maker(hints[field.name]))}
+    """Those of the fields of a dataclass that need one. Most hold what JSON holds, and to evaluate their hints would
+    cost more than all the rest."""
+    hints = {field.name: str(field.type) for field in fields(kind)}
+    made = {name: _hinted(kind.__module__, hint) for name, hint in hints.items() if not _AS_IN_JSON.fullmatch(hint)}
+    return {name: make for name, make in made.items() if make}
+
+
+@cache
+def _hinted(module: str, hint: str) -> Maker | None:
+    return _maker(eval(hint, vars(import_module(module))))
 
 
 def _make(kind: Any, value: dict[str, Any]) -> Any:

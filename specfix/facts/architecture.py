@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from specfix.deployment import Draft, Model, Target
@@ -13,7 +12,9 @@ from specfix.deployment.model import MTP_KEYS
 from specfix.engines import Engine
 from specfix.engines.conditions import choose
 from specfix.engines.drafts import Refused, Unknown, converted, overridden
+from specfix.engines.transformers import has_model_class
 from specfix.errors import MissingFact, known
+from specfix.record import record
 
 # methods whose drafts the config stage takes as they are: it overrides model_type alone
 UNCHANGED = frozenset({"medusa"})
@@ -31,6 +32,28 @@ def first_known(names: Sequence[str], engine: Engine) -> str | None:
     return next((name for name in names if name in engine.methods.architectures), names[0] if names else None)
 
 
+def has_no_class(names: Sequence[str], model: Model, engine: Engine) -> bool:
+    """Whether nothing can serve a model of the classes ``names``: the registry has none of them, not under another
+    ending either, and Transformers, to which the release turns next, hands out none. MissingFact where a class is there
+    that may do: what of Transformers' runs, and code that the model brings along, is not read."""
+    registry = engine.methods.architectures
+    if not names or any(name in registry for name in names):
+        return False
+    suffixes = known(engine.methods.suffixes, f"under which other names {engine} looks for a class")
+    for name in names:
+        for suffix in suffixes:
+            if name.endswith(suffix) and any(name.replace(suffix, other) in registry for other in suffixes):
+                return False
+    asked = known(engine.requirements.transformers, f"the Transformers that {engine} asks for")
+    for name in names:
+        if has_model_class(name, asked):
+            raise MissingFact(f"whether {engine} can run Transformers' class {name}")
+    code = model.config.values.get("auto_map")
+    if isinstance(code, Mapping) and any(str(name).startswith("AutoModel") for name in code):
+        raise MissingFact(f"what the code that {model.config.file} brings along is")
+    return True
+
+
 def language_class(target: Target, engine: Engine) -> str:
     """The class of the decoder inside a target that takes it from its ``text_config``."""
     text = target.config.values.get("text_config")
@@ -45,7 +68,7 @@ def language_class(target: Target, engine: Engine) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class DraftClasses:
     """The draft's classes as the release looks them up: ``read``, those of its config once the overrides are through,
     and ``built``, those of which the draft is made.

@@ -27,10 +27,27 @@ def asked_backend(serving: Serving, engine: Engine) -> str | None:
     return None if asked is None or str(asked).lower() == "auto" else str(asked).upper()
 
 
+def asked_by_flag(serving: Serving, engine: Engine) -> str | None:
+    """The flag of the release that asks for a backend; a name that an older one's variable gives is no flag's."""
+    flags = known(engine.serve.flags, f"the flags of {engine}")
+    nested = serving.flag("attention_config")
+    if serving.attention_backend is not None:
+        return "attention_backend" if "attention-backend" in flags else None
+    return "attention_config" if isinstance(nested, dict) and isinstance(nested.get("backend"), str) else None
+
+
 def is_mla(model: Model) -> bool:
     """Whether a model has multi-head latent attention: a compressed rank of keys and values."""
     found = model.config.find("kv_lora_rank")
     return found is not None and bool(found[1])
+
+
+def uses_mla(target: Target, serving: Serving, engine: Engine) -> bool:
+    """Whether the release's own settings take the target for such a model: by its model_type and the key, whatever its
+    class is."""
+    types = known(engine.methods.mla_types, f"the model types that have latent attention in {engine}")
+    off = serving.env.get(MLA_DISABLE, "0") not in {"", "0"}
+    return not off and target.model_type in types and is_mla(target)
 
 
 def draft_is_mla(target: Target, method: str, draft: Draft | None = None) -> bool:

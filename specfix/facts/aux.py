@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from specfix.deployment import Draft, Location, Target
 from specfix.engines import Engine
 from specfix.errors import MissingFact, NotApplicable, known
 from specfix.facts.architecture import architecture_of, first_known
+from specfix.record import record
 
 # methods whose draft reads auxiliary hidden states of the target
 AUX_METHODS = frozenset({"eagle3", "dflash", "dspark"})
 TOP_LEVEL = "eagle_aux_hidden_state_layer_ids"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class AuxPlan:
     """The layer ids that the engine will ask of the target, in its own numbering: i is the state that layer i reads,
     so that ``num_hidden_layers`` is the last layer's output. ``place`` is the draft's key that they come from, None

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from specfix.deployment import Hardware, Serving, Target
+from specfix.deployment import Hardware, Model, Serving, Target
 from specfix.engines import Engine
 from specfix.engines.facts.hardware import KernelSizes
 from specfix.errors import MissingFact, NotApplicable, known
 from specfix.facts.architecture import architecture_of
+from specfix.facts.attention import uses_mla
 
+AMX = "amx_tile"  # among a CPU's flags
 BACKEND = "the attention backend (--attention-backend)"
 BLOCK_SIZE = "the KV cache block size (--block-size)"
 
 
-def backend(serving: Serving, hardware: Hardware, engine: Engine) -> str:
-    """Name of the attention backend: the only one that a CPU has, else the one asked for."""
+def backend(target: Target, serving: Serving, hardware: Hardware, engine: Engine) -> str:
+    """Name of the attention backend: the only one that a CPU has for plain attention, else the one asked for."""
     if hardware.platform == "cpu":  # whatever is asked for: the CPU platform logs that it cannot, and takes its own
+        if uses_mla(target, serving, engine):
+            raise MissingFact("the attention backend for latent attention on a CPU")
         return known(engine.blocks.cpu_backend, f"the CPU attention backend of {engine}")
     if serving.attention_backend is not None:
         return serving.attention_backend.upper()
@@ -37,11 +41,32 @@ def fixed_kernels(target: Target, engine: Engine) -> dict[str, KernelSizes]:
     return found if len(set(map(repr, found.values()))) == 1 else {}
 
 
-def block_size(serving: Serving, hardware: Hardware, engine: Engine) -> int:
+def latent_blocks(target: Target, serving: Serving, hardware: Hardware, engine: Engine) -> int | None:
+    """The block size that a CPU gives a target for its latent attention, whatever is asked for; None where it does
+    not."""
+    stated = engine.blocks.cpu_latent
+    if hardware.platform != "cpu" or stated is None or target.model_type in stated.not_types:
+        return None
+    if not uses_mla(target, serving, engine):
+        return None
+    if stated.unless_amx and AMX in known(hardware.cpu_flags, f"whether the CPU has {AMX} (specfix hardware --save)"):
+        return None
+    return stated.size
+
+
+def block_size(target: Target, serving: Serving, hardware: Hardware, engine: Engine) -> int:
     """Tokens in a block of the KV cache manager: --block-size, else the platform's default."""
+    if latent := latent_blocks(target, serving, hardware, engine):
+        return latent
     if serving.block_size is not None:
         return serving.block_size
     return known(engine.blocks.default.get(hardware.platform), BLOCK_SIZE)
+
+
+def windowed(model: Model) -> bool:
+    """Whether layers may have a sliding window."""
+    size, used = (model.config.stated(key) for key in ("sliding_window", "use_sliding_window"))
+    return size is not None and bool(size[1]) and (used is None or used[1] is not False)
 
 
 def kernel_size(manager: int, backends: Sequence[KernelSizes]) -> int | None:

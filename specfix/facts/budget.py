@@ -7,7 +7,6 @@ Sources: ``_set_default_max_num_seqs_and_batched_tokens_args`` and ``get_batch_d
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from specfix.deployment import Draft, Hardware, Serving
@@ -17,6 +16,7 @@ from specfix.engines.conditions import choose, names
 from specfix.engines.facts.decisions import Step
 from specfix.errors import MissingFact, known
 from specfix.facts.architecture import DraftClasses
+from specfix.record import record
 
 WHO: Final = "OPENAI_API_SERVER"  # whose defaults `vllm serve` takes
 GIB: Final = 2**30
@@ -27,7 +27,7 @@ SEQS: Final = "max_num_seqs"
 SHARES_MEMORY: Final = frozenset({(12, 1)})
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Batch:
     """The limits of one batch: ``tokens`` in all, and ``seqs``, the requests in it."""
 

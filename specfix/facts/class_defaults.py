@@ -8,7 +8,7 @@ for. Where neither is known, and where the config names code of its own (``auto_
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -20,11 +20,12 @@ from specfix.engines.facts.classes import ConfigClass
 from specfix.engines.transformers import class_defaults, resolve
 from specfix.errors import MissingFact
 from specfix.facts.overrides import with_overrides
+from specfix.record import record
 
 AnyModel = TypeVar("AnyModel", bound=Model)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ClassDefaults:
     """Answers :attr:`Config.absent` for one config; the class is looked up when a key is first asked for."""
 
@@ -60,6 +61,24 @@ class ClassDefaults:
         if cls is None or cls.missing_in:
             return None
         return cls, None if cls.base is None else self._transformers(cls.base), values
+
+    def holds(self, key: str) -> bool:
+        """Whether the class of the whole config, or what it extends, knows ``key``. MissingFact where no class is
+        known."""
+        name = self.config.values.get("model_type")
+        remote = isinstance(self.config.values.get("auto_map"), Mapping) and not self._is_own()
+        cls = self._class(name) if isinstance(name, str) and not remote else None
+        if cls is None or cls.missing_in:
+            raise MissingFact(f"the config class of {self.config.file}")
+        base = None if cls.base is None else self._transformers(cls.base)
+        if cls.base is not None and base is None:
+            raise MissingFact(f"the config class of {self.config.file}")
+        whole = [each for one in (cls, base) if one is not None for each in (one, *one.others)]
+        return any(
+            key in names
+            for each in whole
+            for names in (each.defaults, each.derived, each.unknown, each.aliases, each.parts)
+        )
 
     def _is_own(self) -> bool:
         """Whether the release has a class of its own for this type: it counts before any code of the model's."""

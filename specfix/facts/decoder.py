@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -16,6 +15,7 @@ from specfix.errors import MissingFact, NotApplicable, known
 from specfix.facts.architecture import first_known
 from specfix.facts.quantisation import stated
 from specfix.facts.weights import IGNORED, PLAIN
+from specfix.record import record
 
 LAYER = re.compile(r"model\.layers\.(\d{1,6})\.(\w+)")
 # formats of a whole checkpoint in safetensors; others load no weights, or in ways of their own
@@ -23,7 +23,7 @@ FORMATS = frozenset({None, "auto", "hf", "safetensors"})
 Side = Literal["target", "draft"]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class BuiltModel:
     """A target, or a draft model of its own, in a class that the release builds of plain layers. Not quantised."""
 
@@ -74,13 +74,14 @@ class BuiltModel:
         )
 
     def has_place(self, name: str) -> bool:
-        """Whether the class may take, or pass over, a tensor of this name. Names outside of ``model.`` are not
-        judged."""
+        """Whether the class may take, or pass over, a tensor of this name."""
         if name.endswith("_proj.weight_scale"):  # nothing is quantised
             return False
         home, _, rest = name.partition(".")
-        if home != "model" or name.endswith(".bias") or any(word in name for word in IGNORED):
+        if name.endswith(".bias") or any(word in name for word in IGNORED):
             return True
+        if home != "model":
+            return not self.built.beside or home in self.built.beside
         match = LAYER.match(name)
         if match:
             return match[2] in self.built.layer_parts

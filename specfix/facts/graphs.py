@@ -7,7 +7,6 @@ Sources: ``_set_cudagraph_sizes`` (vllm/config/vllm.py) and ``adjust_cudagraph_s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from specfix.deployment import Hardware, Serving
@@ -16,9 +15,10 @@ from specfix.engines import Engine
 from specfix.engines.facts.numbers import Captures
 from specfix.errors import MissingFact, NotApplicable, known
 from specfix.facts.budget import Batch
+from specfix.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Captured:
     """The largest batch, in tokens, that a graph is captured for; ``rounded`` is the largest once the sizes are made
     multiples of 1+k, as they are where whole decodes are captured. ``chosen``: the flag that chose it, None for the

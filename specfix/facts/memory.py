@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Final
 
 from specfix.deployment import Draft, Hardware, Model, Serving, Target
@@ -10,6 +10,8 @@ from specfix.engines import Engine
 from specfix.errors import MissingFact, NotApplicable, known
 from specfix.facts.budget import GIB, size
 from specfix.facts.parallel import draft_parallel_size
+from specfix.facts.quantisation import in_mtp
+from specfix.record import record
 
 # bits of a value, by a safetensors header's name of its type
 BITS: Final = {
@@ -21,11 +23,13 @@ BITS: Final = {
     "F4": 4,
 }
 EXPERTS: Final = ("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts")
+WIDE: Final = ("float32", "float")
+TABLES: Final = ("embed_tokens.weight", "lm_head.weight")
 # what makes weights smaller, or keeps them elsewhere, in ways that no header tells
 CHANGES_WEIGHTS: Final = ("quantization", "load_format", "cpu_offload_gb", "hf_overrides", "offload_backend")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Weights:
     """Bytes of a model's weights; ``counted`` from its headers, else estimated, from below, from its config."""
 
@@ -33,7 +37,7 @@ class Weights:
     counted: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Memory:
     """Of one device, in bytes: the weights of both sides on it, and what the engine may take of its memory."""
 
@@ -51,9 +55,16 @@ def memory(target: Target, draft: Draft, serving: Serving, method: str, engine: 
     if any(serving.flag(name) for name in CHANGES_WEIGHTS) or serving.speculative.get("quantization"):
         raise NotApplicable("the weights are changed while they are loaded")
     gib = known(hardware.memory_gib, f"the memory of {hardware.name}")
-    of_target = weights(target)
+    built_in = draft.config.file == target.config.file
+    wide = serving.dtype in WIDE
+    layers, tied = target.number("num_hidden_layers"), bool(target.config.value("tie_word_embeddings"))
+
+    def not_loaded(name: str) -> bool:
+        return (not built_in and in_mtp(name, layers)) or (tied and name.endswith("lm_head.weight"))
+
+    of_target = weights(target, wide, not_loaded)
     # the target's own MTP layers are counted with it
-    of_draft = Weights(0, True) if draft.config.file == target.config.file else weights(draft)
+    of_draft = Weights(0, True) if built_in else weights(draft, wide, lambda name: may_share(name, draft, target))
     cut = serving.tensor_parallel_size * serving.pipeline_parallel_size
     if serving.flag("enable_expert_parallel"):
         cut *= size(serving, "data_parallel_size")
@@ -73,19 +84,30 @@ def utilization(serving: Serving, engine: Engine) -> float:
     return float(given)
 
 
-def weights(model: Model) -> Weights:
-    """From the headers where they are at hand."""
+def may_share(name: str, draft: Draft, target: Target) -> bool:
+    """Whether the engine may put the target's tensor in the place of the draft's, which then is not kept."""
+    if draft.kind == "draft_model" or not name.endswith(TABLES):
+        return False
+    ours, theirs = (draft.tensors or {})[name].shape, target.tensors
+    leaf = ".".join(name.split(".")[-2:])
+    return theirs is None or any(each.endswith(leaf) and tensor.shape == ours for each, tensor in theirs.items())
+
+
+def weights(model: Model, wide: bool = False, left_out: Callable[[str], bool] = lambda _: False) -> Weights:
+    """From the headers where they are at hand: without the tensors that are ``left_out``, as they are not loaded or not
+    kept. Of float32 matrices two bytes a value are kept, unless they are served ``wide``."""
     if model.tensors is not None:
         files = {tensor.file for tensor in model.tensors.values()}
         copies = {file for file in files if "consolidated" in file}  # the same weights in another format, not loaded
         bits = 0
-        for tensor in model.tensors.values():
-            if tensor.file in copies and copies != files:
+        for name, tensor in model.tensors.items():
+            if (tensor.file in copies and copies != files) or left_out(name):
                 continue
             count = 1
             for length in tensor.shape:
                 count *= length
-            bits += count * known(BITS.get(tensor.dtype), f"the size of a {tensor.dtype} value")
+            size = known(BITS.get(tensor.dtype), f"the size of a {tensor.dtype} value")
+            bits += count * (16 if tensor.dtype in ("F32", "F64") and len(tensor.shape) > 1 and not wide else size)
         return Weights(bits // 8, True)
     return Weights(estimated(model), False)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from specfix.deployment import Deployment, Draft, Serving
 from specfix.engines import Engine
 from specfix.engines.conditions import evaluate
 from specfix.errors import MissingFact, known
 from specfix.facts.architecture import DraftClasses
+from specfix.record import record
 
 MTP = "mtp"
 
@@ -25,7 +24,7 @@ def inner_name(given: str, engine: Engine) -> str:
     return MTP if given in {facts.method, *(facts.aliases or ()), *(facts.model_types or ())} else given
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Settled:
     """The method with which the release's config stage ends. ``word`` is the part of the draft's path that decided it,
     None where no path did."""
@@ -48,8 +47,9 @@ def settled_method(deployment: Deployment, draft: Draft, draft_classes: DraftCla
     }
     if "/" in path:
         values["_is_custom_proposer_path(model)"] = False
-    if deployment.serving.num_speculative_tokens is not None:
-        values["num_speculative_tokens"] = deployment.serving.num_speculative_tokens
+    serving = deployment.serving
+    if "num_speculative_tokens" not in serving.unknown and serving.num_speculative_tokens is not None:
+        values["num_speculative_tokens"] = serving.num_speculative_tokens
     for step in steps:
         needs: set[str] = set()
         holds = evaluate(step.when, values, needs)

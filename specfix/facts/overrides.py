@@ -12,7 +12,7 @@ from typing import Any
 
 from specfix.deployment import Deployment
 from specfix.deployment.config import TEXT_KEYS, Config, escape
-from specfix.deployment.expected import check_types
+from specfix.deployment.expected import as_read
 
 FLAG = "hf_overrides"
 ROPE = ("rope_scaling", "rope_parameters")  # two names of one block
@@ -23,7 +23,7 @@ def with_overrides(deployment: Deployment) -> Deployment:
     given = deployment.serving.flags.get(FLAG)
     if not isinstance(given, Mapping) or not given:
         return deployment
-    check_types(Config(given, "--hf-overrides"))
+    given = as_read(Config(given, "--hf-overrides"), deployment.serving.method or "")[0].values
     config = deployment.target.config
     changed = replace(config, values=merged(config.values, given, inner=TEXT_KEYS), overridden=frozenset(places(given)))
     return replace(deployment, target=replace(deployment.target, config=changed))

@@ -6,21 +6,33 @@ the V2 runner, which has no such guard, and in ``_limit_max_model_len_to_draft``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Literal
 
-from specfix.deployment import Draft, Serving
+from specfix.deployment import Deployment, Draft, Model, Serving
 from specfix.engines import Engine
 from specfix.errors import NotApplicable, known
 from specfix.facts.lengths import raises_positions
+from specfix.facts.method import inner_name
+from specfix.record import record
 
 Kind = Literal["stops", "overruns", "shortens"]
+Surface = Literal["target_config", "draft_config"]
 
 # drafts that are fed the target's own positions
 SHARES_POSITIONS = frozenset({"eagle", "eagle3", "dflash", "dspark", "mtp"})
 
 
-@dataclass(frozen=True, slots=True)
+def rotary_models(deployment: Deployment, engine: Engine) -> Iterator[tuple[Surface, Model]]:
+    """The models whose rotary embedding the release builds as their configs say, and where each is repaired."""
+    draft, method = deployment.draft, deployment.serving.method
+    yield "target_config", deployment.target
+    built = method is not None and inner_name(method, engine) in SHARES_POSITIONS | {"draft_model"}
+    if draft is not None and built and not draft.is_part_of(deployment.target):
+        yield "draft_config", draft
+
+
+@record(frozen=True)
 class Shortfall:
     """What one runner does past ``limit`` tokens: stops drafting for the whole batch, overruns the draft's rotary
     table, or shortens the context that is served."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
@@ -18,6 +17,7 @@ from specfix.deployment.config import escape
 from specfix.engines import Engine
 from specfix.errors import MissingFact, NotApplicable, known
 from specfix.facts.architecture import DraftClasses, first_known
+from specfix.record import record
 
 KEY = "quantization_config"
 FLOATS = frozenset({"BF16", "F16", "F32", "F64"})
@@ -51,7 +51,7 @@ LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.")
 IN_MTP = re.compile(r"(?:^|[._])(?:mtp|nextn)(?:[._]|$)")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Scheme:
     """What one quantization_config says.
 
@@ -76,7 +76,7 @@ class Scheme:
         return any(matches(entry, names) for entries in self.spares.values() for entry in entries)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class MtpTensors:
     """The built-in draft's layers, by what the headers say of them. ``plain`` hold a weight in floating point alone,
     ``quantised`` something else; each name is a module's."""

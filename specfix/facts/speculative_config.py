@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from specfix.deployment import Deployment, Draft, Target
+from specfix.deployment import Deployment, Draft, Hardware, Target
+from specfix.deployment.hardware import PACKAGES
 from specfix.engines import Engine
 from specfix.engines.conditions import evaluate, names
 from specfix.engines.facts.decisions import Step
 from specfix.errors import known
 from specfix.facts.architecture import DraftClasses
+from specfix.record import record
 
+HAS = "has_"  # has_arctic_inference(): the engine's own words for whether a package is there
 TOKENS = "num_speculative_tokens"
 OF_DRAFT = "draft_model_config."
 HF = f"{OF_DRAFT}hf_config."
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Refusals:
     """The refusals of the config stage that hold: for want of num_speculative_tokens, and for all else. ``values`` are
     those that they were decided by; num_speculative_tokens is not among them where it cannot be told. ``of_host`` are
@@ -36,11 +38,14 @@ def refusals(
     engine: Engine,
     draft: Draft | None = None,
     draft_classes: DraftClasses | None = None,
+    hardware: Hardware | None = None,
 ) -> Refusals:
     """Steps are taken in the order of the source: what is settled before one counts for it."""
     facts = engine.speculative
     refused = known(facts.refusals, f"what the config stage of {engine} refuses")
     values = start_values(deployment, target, engine, draft, draft_classes)
+    if hardware is not None and hardware.packages is not None:
+        values |= {f"{HAS}{package}()": package in hardware.packages for package in PACKAGES}
     # a default that the engine itself puts in place of nothing is not known: only what is stated, or stands otherwise
     steps = [(step.line, "method", step) for step in facts.methods or ()]
     steps += [(step.line, TOKENS, step) for step in facts.tokens or ()]
@@ -83,14 +88,18 @@ def start_values(
     dashes = engine.speculative.dashes
     values |= {name.replace("-", "_") if dashes else name: given for name, given in serving.speculative.items()}
     values["method"] = serving.method if deployment.method_given else None
-    values[TOKENS] = serving.num_speculative_tokens
+    for name in serving.unknown:
+        values.pop(name.removeprefix("speculative."), None)
+    if TOKENS not in serving.unknown:
+        values[TOKENS] = serving.num_speculative_tokens
     values["target_model_config.hf_config.model_type"] = target.config.values.get("model_type")
     values["target_model_config.hf_text_config.model_type"] = target.model_type
     if draft is None:
         values["model"] = serving.method  # as the engine fills it in
         return values
     built_in = draft.is_part_of(target)
-    values["model"] = None if built_in and values[TOKENS] is None else draft.served
+    if not built_in or TOKENS in values:
+        values["model"] = None if built_in and values[TOKENS] is None else draft.served
     if classes is not None:
         values[f"{OF_DRAFT}model.lower()"] = draft.served.lower()
         values[f"{OF_DRAFT}architectures"] = list(classes.read)

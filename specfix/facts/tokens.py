@@ -7,7 +7,7 @@ its own is fed the target's ids as they are, and the ids that it drafts are take
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from specfix.deployment import Draft, Model, Serving, Target
@@ -15,6 +15,7 @@ from specfix.engines import Engine
 from specfix.engines.conditions import evaluate
 from specfix.engines.facts.decisions import Step
 from specfix.errors import MissingFact, NotApplicable, known
+from specfix.record import record
 
 TOKENIZER = "tokenizer.json"
 SIZES = ("target_model_config.get_vocab_size()", "draft_model_config.get_vocab_size()")
@@ -22,7 +23,7 @@ SIZES = ("target_model_config.get_vocab_size()", "draft_model_config.get_vocab_s
 SPACES = str.maketrans({"\u0120": " ", "\u2581": " "})
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Vocabularies:
     """The two maps of ids to tokens, compared. ``shared``: ids that both give a token; ``differing``: those of them
     with another token on each side; ``example``: the first such id, with the target's token and the draft's."""
@@ -44,13 +45,27 @@ class Vocabularies:
 
 def vocabularies(target: Target, draft: Draft) -> Vocabularies:
     """From the tokenizer.json of both; MissingFact where one is not at hand or is not understood."""
-    ours, theirs = token_map(target), token_map(draft)
+    paths = target.tokenizer_path(TOKENIZER), draft.tokenizer_path(TOKENIZER)
+    ours = token_map(target)
+    if same_bytes(*paths):
+        return Vocabularies(len(ours), 0)
+    theirs = token_map(draft)
     shared = sorted(ours.keys() & theirs.keys())
     if not shared:
         raise MissingFact(f"ids that {TOKENIZER} of both sides give a token")
     differing = [i for i in shared if ours[i] != theirs[i] and spelled(ours[i]) != spelled(theirs[i])]
     first = differing[0] if differing else None
     return Vocabularies(len(shared), len(differing), None if first is None else (first, ours[first], theirs[first]))
+
+
+def same_bytes(one: Path, other: Path) -> bool:
+    """Whether two files are alike, byte by byte; False where one cannot be read, which its reader tells better."""
+    from filecmp import cmp
+
+    try:
+        return cmp(one, other, shallow=False)
+    except OSError:
+        return False
 
 
 def spelled(token: str) -> str:
@@ -78,7 +93,7 @@ def token_map(model: Model) -> dict[int, str]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class VocabularySizes:
     """vocab_size of both sides, as the release compares them: whether it ends the start over this pair, and the key of
     the speculative config that allows for two vocabularies, None where there is none. ``mapped``: that key is set."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -17,6 +16,7 @@ from specfix.engines.facts.drafting import Borrowing, Head
 from specfix.errors import MissingFact, NotApplicable, known
 from specfix.facts.architecture import DraftClasses, first_known
 from specfix.facts.aux import AUX_METHODS, AuxPlan
+from specfix.record import record
 
 HEADS = AUX_METHODS | {"eagle"}
 # one element a number; what is quantised may pack several into one
@@ -35,7 +35,7 @@ ANYTHING = "**"
 Tied = Literal["target's", "own", "nothing"]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class DraftHead:
     """A head of EAGLE, EAGLE3, DFlash or DSpark.
 
@@ -158,7 +158,18 @@ class DraftHead:
         if re.fullmatch(r"layers\.\*\.self_attn\.[qkv]_proj", path):
             how = self.built.qkv_bias
             return None if how is None else how == "attention_bias" and self.flag(how)
+        for part, keys in self.built.biases.items():
+            if f"{path}.".startswith(f"layers.*.{part}."):
+                return any(map(self.flag, keys))
         return None
+
+    def promised_biases(self) -> Iterator[tuple[str, str]]:
+        """(part of a layer, key of the config) of the biases that the config asks the class for."""
+        asking = {"self_attn.q_proj": ("attention_bias",)} if self.built.qkv_bias == "attention_bias" else {}
+        for part, keys in (asking | self.built.biases).items():
+            key = next(filter(self.flag, keys), None)
+            if key is not None:
+                yield f"{part}.down_proj" if part == "mlp" else part, key
 
     def layer_indices(self) -> list[int]:
         """Numbers of the layers that the checkpoint holds, ascending."""

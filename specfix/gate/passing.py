@@ -4,34 +4,63 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from specfix.checker.report import Upgrade
+from specfix.checker.report import Remark, Upgrade
 from specfix.gate.baseline import Key, key
+from specfix.report.words import count
 
 if TYPE_CHECKING:
     from specfix.checker.report import Report, Reported
     from specfix.gate.settings import Ignore
 
 
-def let_pass(report: Report, ignores: Sequence[Ignore], known: Counter[Key], today: datetime.date) -> Report:
-    """The report without what is ignored for a reason, and without what the baseline (``known``) holds.
+@dataclass
+class Passing:
+    """Which findings are let pass: those that an ignore names, for its reason, and those of the baseline (``known``).
 
-    What is left out is said with its reason. ``known`` is used up: two findings of a kind need two entries.
-    """
-    kept, left = [], list(report.left_out)
-    for reported in report.findings:
-        ignore = next((each for each in ignores if each.holds(reported.code, today)), None)
-        if ignore is not None:
-            left.append((reported, ignore.reason))
-        elif known[key(report, reported)] > 0:
-            known[key(report, reported)] -= 1
-            left.append((reported, "in the baseline"))
-        else:
-            kept.append(reported)
-    return replace(report, findings=tuple(kept), left_out=tuple(left))
+    ``known`` is used up: two findings of a kind need two entries. ``matched`` counts what each ignore names, also after
+    its end; ``skipped`` holds the rules that were not decided."""
+
+    ignores: Sequence[Ignore]
+    known: Counter[Key]
+    today: datetime.date
+    matched: Counter[Ignore] = field(default_factory=Counter)
+    skipped: set[str] = field(default_factory=set)
+
+    def report(self, report: Report) -> Report:
+        """The report without what is let pass, which is said with its reason."""
+        kept, left = [], list(report.left_out)
+        self.skipped.update(each.code for each in report.skipped)
+        for reported in report.findings:
+            named = [each for each in self.ignores if reported.code.startswith(each.code)]
+            self.matched.update(named)
+            ignore = next((each for each in named if not each.ended(self.today)), None)
+            if ignore is not None:
+                left.append((reported, ignore.reason))
+            elif self.known[key(report, reported)] > 0:
+                self.known[key(report, reported)] -= 1
+                left.append((reported, "in the baseline"))
+            else:
+                kept.append(reported)
+        return replace(report, findings=tuple(kept), left_out=tuple(left))
+
+    def ended(self) -> Iterator[Remark]:
+        """What is to be said of ignores that hold no longer."""
+        for each in self.ignores:
+            if each.ended(self.today):
+                found = self.matched[each]
+                again = f": what it named is reported again ({count(found, 'finding')})" if found else ""
+                yield Remark(f"the ignore of {each.code} ended on {each.until}{again}", each.file, each.line)
+
+    def idle(self) -> Iterator[Remark]:
+        """The same of ignores that nothing came under."""
+        for each in self.ignores:
+            undecided = any(code.startswith(each.code) for code in self.skipped)
+            if not (self.matched[each] or undecided or each.ended(self.today)):
+                yield Remark(f"the ignore of {each.code} named none of the findings", each.file, each.line)
 
 
 def upgrade(before: Report, after: Report) -> Upgrade:

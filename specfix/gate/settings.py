@@ -2,37 +2,50 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from specfix.deployment.json_text import show
 from specfix.errors import CannotCheck
+from specfix.record import record
 
 if TYPE_CHECKING:
     import datetime
 
 OWN, SHARED = "specfix.toml", "pyproject.toml"
-TABLE = "[tool.specfix"  # a file without it is not even parsed
+MENTION = "specfix"  # a pyproject.toml without it is not even parsed
+IGNORE_KEYS = ("code", "reason", "until")
+# the header of an [[ignore]], of which TOML's reader gives no line
+HEADER = re.compile(
+    r"""^\s*\[\[\s*(?:["']?tool["']?\s*\.\s*["']?specfix["']?\s*\.\s*)?["']?ignore["']?\s*\]\]""",
+    re.MULTILINE,
+)
 LIMIT = 1_000_000  # bytes
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Ignore:
     """Findings that are let pass: those whose code begins with ``code``, for a ``reason``, and no longer than the day
-    ``until``, which still counts."""
+    ``until``, which still counts. ``file`` and ``line`` say where that is written."""
 
     code: str
     reason: str
     until: datetime.date | None = None
+    file: str = ""
+    line: int | None = None
 
-    def holds(self, code: str, today: datetime.date) -> bool:
-        return code.startswith(self.code) and (self.until is None or today <= self.until)
+    def ended(self, today: datetime.date) -> bool:
+        return self.until is not None and today > self.until
+
+    @property
+    def place(self) -> str:
+        return self.file if self.line is None else f"{self.file}:{self.line}"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Settings:
     """What the file says; None where it does not. ``file`` is where, "" where there is none."""
 
@@ -55,13 +68,21 @@ def find_settings(start: Path | None = None) -> Settings:
         for name in (OWN, SHARED):
             file = folder / name
             try:
-                text = file.read_text("utf-8") if file.is_file() and file.stat().st_size <= LIMIT else ""
+                if not file.is_file():
+                    continue
+                if file.stat().st_size > LIMIT:
+                    if name == OWN:
+                        raise CannotCheck(f"{file} is larger than {LIMIT} bytes")
+                    continue
+                text = file.read_text("utf-8-sig")  # with or without a byte order mark
             except (OSError, UnicodeDecodeError) as error:
                 raise CannotCheck(f"{file} cannot be read: {error}") from None
-            if name == OWN and file.is_file():
-                return parse(text, file, ())
-            if TABLE in text:
-                return parse(text, file, ("tool", "specfix"))
+            if name == OWN:
+                return parse(toml(text, file), text, file)
+            if MENTION in text:
+                tool = toml(text, file).get("tool")
+                if isinstance(tool, dict) and "specfix" in tool:
+                    return parse(tool["specfix"], text, file)
     return Settings()
 
 
@@ -73,26 +94,25 @@ def upwards(start: Path | None) -> Iterator[Path]:
     yield from (folder, *folder.parents)
 
 
-def parse(text: str, file: Path, table: tuple[str, ...]) -> Settings:
-    """The settings that a file's text states."""
+def toml(text: str, file: Path) -> dict[str, Any]:
     if sys.version_info >= (3, 11):
         import tomllib
     else:
         import tomli as tomllib
     try:
-        values: Any = tomllib.loads(text)
+        values: dict[str, Any] = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise CannotCheck(f"{file} is not valid TOML: {error}") from None
-    for name in table:
-        values = values.get(name, {}) if isinstance(values, dict) else {}
+    return values
+
+
+def parse(values: Any, text: str, file: Path) -> Settings:
+    """The settings that a file's table states, whose text is ``text``."""
     if not isinstance(values, dict):
         raise CannotCheck(f"{file}: tool.specfix is {show(values)}, not a table")
     for name in values:
         if name not in KEYS:
-            import difflib
-
-            near = difflib.get_close_matches(name, KEYS, 1)
-            raise CannotCheck(f"{file} has no setting {name!r}" + (f"; there is {near[0]}" if near else ""))
+            raise CannotCheck(f"{file} has no setting {name!r}{nearest(name, KEYS)}")
     for name, value in values.items():
         if not KEYS[name](value):
             raise CannotCheck(f"{file}: {name} is {show(value)}")
@@ -100,7 +120,7 @@ def parse(text: str, file: Path, table: tuple[str, ...]) -> Settings:
     return Settings(
         str(file),
         tuple(values.get("select", ())),
-        tuple(ignore(each, file) for each in values.get("ignore", ())),
+        tuple(ignores(values.get("ignore", ()), text, file)),
         values.get("fail-on"),
         values.get("strict"),
         values.get("engine"),
@@ -109,24 +129,43 @@ def parse(text: str, file: Path, table: tuple[str, ...]) -> Settings:
     )
 
 
-def ignore(given: Any, file: Path) -> Ignore:
+def nearest(name: str, known: Iterable[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, list(known), 1)
+    return f"; there is {near[0]}" if near else ""
+
+
+def ignores(given: list[Any], text: str, file: Path) -> Iterator[Ignore]:
+    """Each ``[[ignore]]`` with its line, where it has a header of its own."""
+    lines = [text.count("\n", 0, header.end()) + 1 for header in HEADER.finditer(text)]
+    known = lines if len(lines) == len(given) else [None] * len(given)
+    for each, line in zip(given, known, strict=True):
+        yield ignore(each, str(file), line)
+
+
+def ignore(given: Any, file: str, line: int | None) -> Ignore:
     """One ``[[ignore]]``. Raises CannotCheck where it has no reason, or a date that is none."""
-    if not isinstance(given, dict) or not set(given) <= {"code", "reason", "until"}:
-        raise CannotCheck(f"{file}: an ignore has a code, a reason and perhaps until = DATE, not {show(given)}")
+    place = Ignore("", "", None, file, line).place
+    if not isinstance(given, dict):
+        raise CannotCheck(f"{place}: an ignore has a code, a reason and perhaps until = DATE, not {show(given)}")
+    for name in given:
+        if name not in IGNORE_KEYS:
+            raise CannotCheck(f"{place}: an ignore has no key {name!r}{nearest(name, IGNORE_KEYS)}")
     import datetime
 
     code, reason, until = given.get("code"), given.get("reason"), given.get("until")
-    if not isinstance(code, str) or not code:
-        raise CannotCheck(f"{file}: an ignore has the code {show(code)}")
+    if not isinstance(code, str) or not code.strip():
+        raise CannotCheck(f"{place}: an ignore has the code {show(code)}")
     if not isinstance(reason, str) or not reason.strip():
-        raise CannotCheck(f"{file}: ignoring {code} needs a reason")
+        raise CannotCheck(f"{place}: ignoring {code} needs a reason")
     if isinstance(until, datetime.datetime):
         until = until.date()
     if until is not None and not isinstance(until, datetime.date):
         raise CannotCheck(
-            f"{file}: ignoring {code} ends on {show(until)}, which is no date (2026-12-31, without quotes)"
+            f"{place}: ignoring {code} ends on {show(until)}, which is no date (2026-12-31, without quotes)"
         )
-    return Ignore(code.upper(), reason.strip(), until)
+    return Ignore(code.strip().upper(), reason.strip(), until, file, line)
 
 
 def text_list(value: Any) -> bool:

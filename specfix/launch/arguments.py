@@ -19,38 +19,45 @@ from specfix.deployment.json_text import parse_object, show
 from specfix.engines import Engine
 from specfix.engines.facts.serving import Flag, ServeFacts
 from specfix.errors import CannotCheck
-from specfix.launch.words import Word
+from specfix.launch.words import Word, literal
+from specfix.record import record
 
 JSON_OBJECT = re.compile(r"\s*{.*}\s*", re.DOTALL)
 CHOICE = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<choices>.*)\)")
 QUOTED = re.compile(r"[\w./-]+")
 LEVELS = ("0", "1", "2", "3")  # after -O
-MANY = ("$@", "$*")  # any number of words
+SPECULATIVE = ("speculative_config", "spec_method", "spec_model", "spec_tokens")
 CONFIG = "--config"
+FIRST_MARK, MARKS_LIMIT = 0xE000, 1000
+MARKS = re.compile("[\ue000-\ue3ff]")  # stand for unknown parts while an object is read
+STRING_OR_MARK = re.compile(r'"(?:\\.|[^"\\])*"|[\ue000-\ue3ff]', re.DOTALL)
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"  # stands for a value that is known only where it runs
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Given:
     """One option that is given: its value as the release reads it, and the word that names it. ``unknown`` is what its
-    value is written as where that is known only where it runs."""
+    value is written as where that is known only where it runs; of an object ``parts`` are the keys of which that is so,
+    and ``value`` is without them."""
 
     value: Any
     word: Word
     unknown: str | None = None
+    parts: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Arguments:
     """``model``: what is served. ``options``: by the field that they set (``max_model_len``). ``open``: words that
     stand for any number of arguments (``"$@"``). ``strangers``: flags that the release does not have, by name, with the
-    word after them."""
+    word after them. ``assumed``: what asks for speculation where the script takes one way, and is taken for given."""
 
     model: Given | None
     options: Mapping[str, Given]
     strangers: Mapping[str, Given]
     misfits: tuple[Misfit, ...] = ()
     open: tuple[Word, ...] = ()
+    assumed: tuple[Word, ...] = ()
 
 
 @dataclass(slots=True)
@@ -60,6 +67,7 @@ class _Reading:
     strangers: dict[str, Given] = field(default_factory=dict)
     misfits: list[Misfit] = field(default_factory=list)
     open: list[Word] = field(default_factory=list)
+    assumed: list[Word] = field(default_factory=list)
     takes_model: bool = False  # the next word that no option takes is the model
 
 
@@ -79,8 +87,11 @@ class _Parser(argparse.ArgumentParser):
         raise _Refused(message)
 
 
-def read_arguments(words: Sequence[Word], engine: Engine, program: str = "vllm serve") -> Arguments:
-    """The arguments of ``vllm serve`` (or of ``api_server``) in the order in which they count.
+def read_arguments(
+    words: Sequence[Word], engine: Engine, program: str = "vllm serve", texts: Mapping[str, str] | None = None
+) -> Arguments:
+    """The arguments of ``vllm serve`` (or of ``api_server``) in the order in which they count. ``texts`` are those of
+    files that were read, by name.
 
     Raises CannotCheck where the flags of the release are not known.
     """
@@ -90,13 +101,15 @@ def read_arguments(words: Sequence[Word], engine: Engine, program: str = "vllm s
     parser = parser_of(facts)
     reading = _Reading()
     given = words
-    words = with_config_file(words, facts, reading, engine)
-    dotted: dict[str, tuple[Word, dict[str, Any], str | None]] = {}
+    words = with_config_file(words, facts, reading, engine, texts or {})
+    dotted: dict[str, tuple[Word, dict[str, Any], list[str]]] = {}
     reading.takes_model = bool(facts.positional) and program == "vllm serve"
     for group in grouped(words, parser):
         if not group:
             continue
-        if not group[0].text.startswith("-"):
+        if group[0].many:  # what follows may be the value of what it holds
+            reading.open.append(group[0])
+        elif not group[0].text.startswith("-"):
             for word in group:
                 stray(word, reading, engine)
         elif facts.dotted and "." in group[0].text.partition("=")[0]:
@@ -104,7 +117,7 @@ def read_arguments(words: Sequence[Word], engine: Engine, program: str = "vllm s
         else:
             read_group(group, parser, facts, reading, engine)
     for flag, (word, value, unknown) in dotted.items():  # the release puts them behind all others
-        merged = Word(json.dumps(value), word.place, unknown)
+        merged = Word(json.dumps(value), word.place, maybe=word.maybe).knowing(unknown)
         read_group([Word(flag, word.place), merged], parser, facts, reading, engine)
     twice = [word for word in given if spelling(word.text, facts).partition("=")[0] == "--model"]
     if twice and reading.model is not None and program == "vllm serve":
@@ -113,14 +126,17 @@ def read_arguments(words: Sequence[Word], engine: Engine, program: str = "vllm s
     named = reading.options.pop("model", None)
     if named is not None and (program != "vllm serve" or facts.model_flag) and reading.model is None:
         reading.model = named
-    return Arguments(reading.model, reading.options, reading.strangers, tuple(reading.misfits), tuple(reading.open))
+    left = (tuple(reading.misfits), tuple(reading.open), tuple(reading.assumed))
+    return Arguments(reading.model, reading.options, reading.strangers, *left)
 
 
-def with_config_file(words: Sequence[Word], facts: ServeFacts, reading: _Reading, engine: Engine) -> list[Word]:
+def with_config_file(
+    words: Sequence[Word], facts: ServeFacts, reading: _Reading, engine: Engine, texts: Mapping[str, str]
+) -> list[Word]:
     """The words with those of a ``--config`` file before the other options, so that the command's own win."""
     words = list(words)
-    texts = [word.text for word in words]
-    if CONFIG not in texts:
+    plain = [word.text for word in words]
+    if CONFIG not in plain:
         for word in words:
             if word.text.startswith(f"{CONFIG}="):
                 message = f"{engine} reads no config file here: it looks for --config and the file as two words"
@@ -128,27 +144,30 @@ def with_config_file(words: Sequence[Word], facts: ServeFacts, reading: _Reading
                     Misfit(message, spot(word), f"{CONFIG} {word.text[len(CONFIG) + 1 :]}", ignored=True)
                 )
         return words
-    at = texts.index(CONFIG)
-    if texts.count(CONFIG) > 1 or at + 1 == len(words):
+    at = plain.index(CONFIG)
+    if plain.count(CONFIG) > 1 or at + 1 == len(words):
         reading.misfits.append(Misfit(f"{engine} takes one --config, and a file after it", spot(words[at])))
         return words[:at]
     named = words[at + 1]
     rest = [*words[:at], *words[at + 2 :]]
-    if named.unknown:
+    if named.unknown or named.maybe or words[at].maybe:
         reading.open.append(named)
         return rest
     if named.text.rpartition(".")[2] not in {"yaml", "yml"}:
         reading.misfits.append(Misfit(f"{engine} takes a --config file whose name ends in .yaml or .yml", spot(named)))
         return rest
     model = 1 if rest and not rest[0].text.startswith("-") else 0
-    return [*rest[:model], *config_words(named, facts, reading, engine), *rest[model:]]
+    return [*rest[:model], *config_words(named, facts, reading, engine, texts), *rest[model:]]
 
 
-def config_words(named: Word, facts: ServeFacts, reading: _Reading, engine: Engine) -> Iterator[Word]:
+def config_words(
+    named: Word, facts: ServeFacts, reading: _Reading, engine: Engine, texts: Mapping[str, str]
+) -> Iterator[Word]:
     """A config file's keys as the words that the release makes of them."""
-    from specfix.launch.yaml_file import read_yaml_file
+    from specfix.launch.yaml_file import read_yaml, read_yaml_file
 
-    documents = read_yaml_file(named.text)
+    text = texts.get(named.text)
+    documents = read_yaml_file(named.text) if text is None else read_yaml(text, named.text)
     if len(documents) != 1 or not documents[0].pairs:
         raise CannotCheck(f"{named.text} is no mapping of flags to values")
     for key, item in documents[0].pairs.items():
@@ -167,7 +186,8 @@ def config_words(named: Word, facts: ServeFacts, reading: _Reading, engine: Engi
         elif isinstance(item.value, dict):
             value = item.plain()
             yield flag
-            yield Word(json.dumps(value, default=str) if facts.yaml_nested else str(value), item.place)
+            text = json.dumps(value, default=str) if facts.yaml_nested else str(value)
+            yield Word(text, item.place).knowing(item.unknowns())
         else:
             yield from (flag, replace(item.word(), text=item.text if item.unknown() else str(item.value)))
 
@@ -176,15 +196,28 @@ def grouped(words: Sequence[Word], parser: argparse.ArgumentParser) -> Iterator[
     """Each option with the words that follow it; first what stands before all of them."""
     group: list[Word] = []
     for word in words:
-        if word.text.startswith("-") and len(word.text) > 1 and not parser._negative_number_matcher.match(word.text):
+        option = word.text.startswith("-") and len(word.text) > 1
+        if word.many or (option and not parser._negative_number_matcher.match(word.text)):
             yield group
             group = []
         group.append(word)
     yield group
 
 
+_parsers: list[tuple[ServeFacts, argparse.ArgumentParser]] = []  # the last one that was made, of a gate's launches
+
+
 def parser_of(facts: ServeFacts) -> argparse.ArgumentParser:
     """The release's parser. What is not given sets nothing."""
+    for made_of, parser in _parsers:
+        if made_of is facts:
+            return parser
+    parser = make_parser(facts)
+    _parsers[:] = [(facts, parser)]
+    return parser
+
+
+def make_parser(facts: ServeFacts) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="vllm serve",
         add_help=False,
@@ -286,8 +319,11 @@ def read_group(
 ) -> None:
     """One option and its words."""
     head, *rest = group
-    if head.unknown and not rest and head.text == head.unknown:
+    if any(each in head.text.partition("=")[0] for each in head.unknowns):
         reading.open.append(head)
+        return
+    if any(word.maybe for word in group):
+        read_maybe(group, parser, facts, reading, engine)
         return
     spelt = spelling(head.text, facts)
     if head.text == "-O" and facts.level_flag and rest and rest[0].text in LEVELS:
@@ -311,12 +347,59 @@ def read_group(
         stray(word, reading, engine)
     for dest, value in values.items():
         if UNKNOWN in (value if isinstance(value, list) else [value]):
-            reading.options[dest] = Given(None, head, unknown)
+            whole = rest[0] if rest else head.part(head.text.partition("=")[2])
+            reading.options[dest] = (dest == "speculative_config" and partly(whole, head, facts)) or Given(
+                None, head, unknown
+            )
         elif isinstance(value, list) and dest in reading.options and appends(facts, dest):
             before = reading.options[dest].value or []
             reading.options[dest] = Given([*before, *value], head)
         else:
             reading.options[dest] = Given(value, head)
+
+
+def read_maybe(
+    group: Sequence[Word], parser: argparse.ArgumentParser, facts: ServeFacts, reading: _Reading, engine: Engine
+) -> None:
+    """An option that the script gives where it takes one way: whether it does is not known, and so it is refused by
+    nobody. Speculation is what is to be checked: it is taken for given."""
+    sure = [replace(word, maybe=False) for word in group]
+    apart = _Reading()
+    read_group(sure, parser, facts, apart, engine)
+    written = " ".join(word.text for word in group)
+    for dest, given in apart.options.items():
+        if dest in SPECULATIVE:
+            reading.options[dest] = given
+            reading.assumed.append(group[0])
+        else:
+            reading.options[dest] = Given(None, group[0], f"{written}, where the script adds it,")
+    reading.open += apart.open
+
+
+def partly(word: Word, head: Word, facts: ServeFacts) -> Given | None:
+    """The object in a word of which parts are unknown; None where it cannot be read without them."""
+    texts = sorted({literal(each) for each in word.unknowns}, key=len, reverse=True)
+    if MARKS.search(word.text) or len(texts) > MARKS_LIMIT:
+        return None
+    text = word.text
+    marks = {chr(FIRST_MARK + index): written for index, written in enumerate(texts)}
+    for mark, written in marks.items():
+        text = text.replace(written, mark).replace(json.dumps(written)[1:-1], mark)
+    text = STRING_OR_MARK.sub(lambda match: match[0] if match[0][0] == '"' else f'"{match[0]}"', text)
+    try:
+        value = json_object(text, facts)
+    except (argparse.ArgumentTypeError, ValueError):
+        return None
+
+    def restored(found: Any) -> str:
+        shown = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+        return MARKS.sub(lambda match: marks[match[0]], shown)
+
+    unknown = {key: restored(held) for key, held in value.items() if MARKS.search(json.dumps(held, ensure_ascii=False))}
+    if any(MARKS.search(key) for key in value) or not unknown:
+        return None
+    known = {key: held for key, held in value.items() if key not in unknown}
+    return Given(known, head, None, unknown)
 
 
 def known_text(spelt: str, word: Word) -> str:
@@ -344,26 +427,26 @@ def spelling(text: str, facts: ServeFacts) -> str:
 def read_dotted(
     group: Sequence[Word],
     facts: ServeFacts,
-    dotted: dict[str, tuple[Word, dict[str, Any], str | None]],
+    dotted: dict[str, tuple[Word, dict[str, Any], list[str]]],
     reading: _Reading,
     engine: Engine,
 ) -> None:
     """``--flag.a.b value`` is a part of the flag's JSON."""
     head, *rest = group
     name, equals, text = head.text.partition("=")
-    unknown = head.unknown
+    unknown = head.unknowns
     if not equals:
         if not rest:
             reading.misfits.append(Misfit(f"{head} needs a value", spot(head)))
             return
-        text, unknown, rest = rest[0].text, rest[0].unknown, rest[1:]
+        text, unknown, rest = rest[0].text, rest[0].unknowns, rest[1:]
     for word in rest:
         stray(word, reading, engine)
     adds = name.endswith("+") and bool(facts.dotted_lists)
     flag, *keys = name.removesuffix("+").split(".") if adds else name.split(".")
     flag = flag.replace("_", "-") if facts.underscores else flag
     value = text.split(",") if adds else dotted_value(text, facts)
-    word, whole, missing = dotted.get(flag, (head, {}, None))
+    word, whole, missing = dotted.get(flag, (head, {}, []))
     place = whole
     for key in keys[:-1]:
         place = place.setdefault(key, {})
@@ -372,7 +455,7 @@ def read_dotted(
             return
     before = place.get(keys[-1])
     place[keys[-1]] = [*before, *value] if isinstance(before, list) and isinstance(value, list) else value
-    dotted[flag] = (word, whole, missing or unknown)
+    dotted[flag] = (word, whole, [*missing, *unknown])
 
 
 def dotted_value(text: str, facts: ServeFacts) -> Any:
@@ -388,7 +471,7 @@ def dotted_value(text: str, facts: ServeFacts) -> Any:
 
 def stray(word: Word, reading: _Reading, engine: Engine) -> None:
     """A word that no option takes."""
-    if word.unknown and word.text == word.unknown and (word.text in MANY or not reading.takes_model):
+    if word.many or word.maybe or (word.text == word.unknown and not reading.takes_model):
         reading.open.append(word)
     elif reading.takes_model:
         reading.takes_model, reading.model = False, Given(word.text, word, word.unknown)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from specfix.deployment.json_text import show
 from specfix.errors import CannotCheck
-from specfix.launch.command import Launch, in_image, launches
-from specfix.launch.words import Word, commands
+from specfix.launch.command import Launch, Mount, bind, in_image, launches_of, volume
+from specfix.launch.script import commands
+from specfix.launch.words import LIMIT, Span, Word, split
 from specfix.launch.yaml_file import Item, read_text, read_yaml
+from specfix.record import record
 
 # where the pod of a kind is
 PODS = {
@@ -29,7 +31,6 @@ GPU_LABELS = (
     "node.kubernetes.io/instance-gpu",
     "gpu.nvidia.com/class",
 )
-GPUS = ("nvidia.com/gpu", "amd.com/gpu")
 EXPANSION = re.compile(r"\$\$|\$\((?P<name>[A-Za-z_][\w.-]*)\)", re.ASCII)
 
 
@@ -37,7 +38,7 @@ class NoLaunch(CannotCheck):
     """A file that starts no server."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Found:
     """A server in a file: what the file calls it, its launch, and what the file says of the machine; ``sources`` the
     texts of files, by name."""
@@ -45,7 +46,6 @@ class Found:
     name: str
     launch: Launch
     hardware: Word | None = None
-    devices: int | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -58,7 +58,7 @@ def launches_in(text: str, path: Path) -> list[Found]:
     """The same, of a file whose text is at hand."""
     name = str(path)
     if is_script(path, text):
-        found = [Found(name, launch) for each in commands(text, name) for launch in launches(each.words, each.env)]
+        found = [Found(name, launch) for launch in launches_of(commands(text, name, own=True))]
     else:
         documents = read_yaml(text, name)
         found = list(of_yaml(documents, name))
@@ -105,11 +105,11 @@ def kind_of(document: Item) -> str:
 
 
 def refuse_kinds(documents: list[Item], name: str) -> None:
-    """Raise CannotCheck for a kind whose pods are not known, in a file that speaks of vLLM."""
+    """Raise NoLaunch for a kind whose pods are not known, in a file that speaks of vLLM."""
     for each in (resource for document in documents for resource in resources(document)):
         kind = each.get("kind")
         if kind is not None and kind_of(each) not in {*PODS, *WITHOUT_PODS}:
-            raise CannotCheck(
+            raise NoLaunch(
                 f"{name}, line {kind.place.line}: kind {show(kind.plain())} is not one whose pods are known "
                 f"({', '.join(sorted(PODS))})"
             )
@@ -131,10 +131,31 @@ def of_compose(document: Item, name: str) -> Iterator[Found]:
         ]
         words = [compose_variable(word) for word in words]
         image = service.get("image")
-        devices = service.at("deploy.resources.reservations.devices")
-        count = next((each.get("count") for each in devices.items if each.get("count")), None) if devices else None
-        for launch in in_image(compose_variable(image.word()) if image else None, words, env):
-            yield Found(f"{name}: {key}", launch, None, count.value if count and type(count.value) is int else None)
+        itself = service.get("entrypoint") is None
+        folder = Path(name).parent
+        files = tuple(str(folder / file) for file in names_of(service.get("env_file"), "path"))
+        mounts = tuple(compose_mounts(service.get("volumes"), str(folder)))
+        for launch in in_image(compose_variable(image.word()) if image else None, words, env, mounts, itself):
+            yield Found(f"{name}: {key}", replace(launch, env_files=files))
+
+
+def names_of(given: Item | None, *keys: str) -> Iterator[str]:
+    """The names in a value: a text, or a list of texts or of mappings that hold one at one of the ``keys``."""
+    for item in () if given is None else given.items or [given]:
+        found = next((found for key in keys if (found := item.get(key))), None) if item.pairs else item
+        if found is not None and found.text:
+            yield found.text
+
+
+def compose_mounts(given: Item | None, folder: str) -> Iterator[Mount]:
+    """A service's ``volumes``: HOST:CONTAINER, or a mapping."""
+    for item in given.items if given else ():
+        inside, outside, kind = item.get("target"), item.get("source"), item.get("type")
+        if not item.pairs:
+            yield volume(compose_variable(item.word()), folder)
+        elif inside is not None:
+            named = compose_variable(outside.word()) if outside and kind and kind.text == "bind" else Word("")
+            yield bind(named.text, inside.text, named, folder)
 
 
 COMPOSE = re.compile(r"\$\$|\$\{[^}]*\}|\$[A-Za-z_]\w*", re.ASCII)
@@ -142,8 +163,14 @@ COMPOSE = re.compile(r"\$\$|\$\{[^}]*\}|\$[A-Za-z_]\w*", re.ASCII)
 
 def compose_variable(word: Word) -> Word:
     """``$NAME`` and ``${NAME:-default}`` come from the environment of whoever starts it; ``$$`` is a dollar."""
-    unknown = next((match[0] for match in COMPOSE.finditer(word.text) if match[0] != "$$"), None)
-    return replace(word, text=word.text.replace("$$", "$"), unknown=word.unknown or unknown)
+    unknown = [match[0] for match in COMPOSE.finditer(word.text) if match[0] != "$$"]
+    return undoubled(word, word.text.replace("$$", "$")).knowing(word.unknowns or unknown)
+
+
+def undoubled(word: Word, text: str) -> Word:
+    """The word as ``text``, in which each doubled dollar is one."""
+    span = word.span and Span(0, len(word.text), "$$", word)
+    return word if text == word.text else replace(word, text=text, span=span)
 
 
 def compose_env(given: Item | None) -> dict[str, Word]:
@@ -154,7 +181,7 @@ def compose_env(given: Item | None) -> dict[str, Word]:
     for item in given.items:
         name, equals, _ = item.text.partition("=")
         word = compose_variable(item.word())
-        env[name] = word.part(word.text.partition("=")[2]) if equals else replace(word, unknown=f"${name}")
+        env[name] = word.part(word.text.partition("=")[2]) if equals else word.knowing([f"${name}"])
     return env
 
 
@@ -166,13 +193,7 @@ def words_of(given: Item | None, env: Mapping[str, Word], shell: bool = False) -
         return [item.word() for item in given.items]
     if not shell:
         return [given.word()]
-    place = given.place
-    words = [
-        word
-        for command in commands(given.text.replace("$", "$$"), place.file, place.line or 1)
-        for word in command.words
-    ]
-    return [replace(word, text=word.text.replace("$$", "$"), unknown=None) for word in words]
+    return split(given.text, given.place.file, given.place.line or 1, given.word())
 
 
 def of_kubernetes(document: Item, kind: str, name: str) -> Iterator[Found]:
@@ -188,11 +209,19 @@ def of_kubernetes(document: Item, kind: str, name: str) -> Iterator[Found]:
         command = [expanded(word, env) for word in words_of(container.get("command"), env)]
         arguments = [expanded(word, env) for word in words_of(container.get("args"), env)]
         image = container.get("image")
-        limits = container.at("resources.limits") or container.at("resources.requests")
-        count = next((limits.get(gpu) for gpu in GPUS if limits.get(gpu)), None) if limits else None
-        devices = int(count.text) if count and count.text.isdigit() else None
-        for launch in in_image(image.word() if image else None, [*command, *arguments], env):
-            yield Found(label, launch, hardware, devices)
+        itself = container.get("command") is None
+        sources = tuple(env_sources(container.get("envFrom")))
+        for launch in in_image(image.word() if image else None, [*command, *arguments], env, itself=itself):
+            yield Found(label, replace(launch, env_from=sources), hardware)
+
+
+def env_sources(given: Item | None) -> Iterator[str]:
+    """What a container's ``envFrom`` names."""
+    for item in given.items if given else ():
+        for kind, source in item.pairs.items():
+            called = source.get("name")
+            if called is not None:
+                yield f"{kind} {called.text}"
 
 
 def pod_env(given: Item | None) -> dict[str, Word]:
@@ -213,19 +242,24 @@ def pod_env(given: Item | None) -> dict[str, Word]:
 
 def expanded(word: Word, env: Mapping[str, Word]) -> Word:
     """``$(NAME)`` of a variable in the manifest is its value."""
-    unknown = word.unknown
+    unknown, through = [*word.unknowns], False
 
     def value(match: re.Match[str]) -> str:
-        nonlocal unknown
+        nonlocal through
         if match["name"] is None:
             return "$"
+        through = True
         found = env.get(match["name"])
         if found is None or found.unknown:
-            unknown = unknown or (found.unknown if found else None) or match[0]
-            return match[0]
+            unknown.extend(found.unknowns if found else [match[0]])
+            return found.text if found else match[0]
         return found.text
 
-    return replace(word, text=EXPANSION.sub(value, word.text), unknown=unknown)
+    text = EXPANSION.sub(value, word.text)
+    if len(text) > LIMIT:
+        raise CannotCheck(f"{word.place.file}: a variable stands for more than {LIMIT:,} characters")
+    found = undoubled(word, text).knowing(unknown)
+    return replace(found, span=None) if through and text != word.text else found
 
 
 def hardware_of(pod: Item) -> Word | None:

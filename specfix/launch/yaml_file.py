@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +11,29 @@ import yaml
 
 from specfix.deployment import Location
 from specfix.errors import CannotCheck
-from specfix.launch.words import Word
+from specfix.launch.words import Span, Word
+from specfix.record import record
 
 LIMIT = 2_000_000  # bytes of a file
 NODES_LIMIT = 100_000  # values, each counted where it is used: anchors may repeat one without end
 TEMPLATE = re.compile(r"\{\{.*?\}\}|\$\{\{.*?\}\}", re.DOTALL)
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+MISSED_LIMIT = 20  # lines of a scalar that are looked for in vain
 SCALARS = ("str", "int", "float", "bool", "null", "timestamp", "binary")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Item:
     """A value: a scalar, a list of items, or a mapping of keys to items. ``text`` is how a scalar is written;
-    ``foreign`` a tag that only some other program knows, so that the value is not known."""
+    ``foreign`` a tag that only some other program knows, so that the value is not known; ``span`` where a scalar is
+    written, ``lines`` of one whose lines are folded: (offset, line)."""
 
     value: Any
     place: Location
     text: str = ""
     foreign: str | None = None
+    span: Span | None = None
+    lines: tuple[tuple[int, int], ...] = ()
 
     def get(self, key: str) -> Item | None:
         """The value of a key; None where there is none, or this is no mapping."""
@@ -59,15 +64,21 @@ class Item:
 
     def unknown(self) -> str | None:
         """What of it is known only where it is rendered."""
+        return next(iter(self.unknowns()), None)
+
+    def unknowns(self) -> list[str]:
+        """All of it that is known only where it is rendered, with what it holds."""
         if self.foreign:
-            return f"{self.foreign} {self.text}".strip()
-        found = TEMPLATE.search(self.text)
-        return found[0] if found else None
+            return [f"{self.foreign} {self.text}".strip()]
+        if isinstance(self.value, (dict, list)):
+            inside = self.value.values() if isinstance(self.value, dict) else self.value
+            return [each for item in inside for each in item.unknowns()]
+        return TEMPLATE.findall(self.text)
 
     def word(self) -> Word:
         """A scalar as a word of a command."""
         text = self.text if isinstance(self.value, str) or self.foreign else scalar(self.value, self.text)
-        return Word(text, self.place, self.unknown())
+        return Word(text, self.place, None, self.span, lines=self.lines).knowing(self.unknowns())
 
 
 def scalar(value: Any, text: str) -> str:
@@ -76,7 +87,7 @@ def scalar(value: Any, text: str) -> str:
 
 def read_yaml(text: str, file: str) -> list[Item]:
     """The documents of a YAML file. Raises CannotCheck for what is no YAML, or of unlikely size."""
-    counter = _Counter(file)
+    counter = _Counter(file, text)
     try:
         nodes = list(yaml.compose_all(text, Loader=LOADER))
         return [counter.item(node) for node in nodes if node is not None]
@@ -115,8 +126,10 @@ def read_text(path: Path) -> str:
 class _Counter:
     """Makes items of nodes, and stops where there are too many."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, text: str) -> None:
         self.file, self.count, self.loader = file, 0, yaml.SafeLoader("")
+        self.written = text.split("\n")
+        self.known: dict[int, tuple[tuple[int, int], ...]] = {}  # an anchor's scalar is looked at once
 
     def item(self, node: yaml.Node) -> Item:
         self.count += 1
@@ -135,10 +148,33 @@ class _Counter:
         text = str(node.value)
         if foreign or kind not in SCALARS:
             return Item(None, place, text, foreign or node.tag)
+        span = Span(node.start_mark.index, node.end_mark.index, getattr(node, "style", None) or "plain")
+        lines = self.folded(node, text) if isinstance(node, yaml.ScalarNode) else ()
         try:
-            return Item(self.loader.construct_object(node, deep=True), place, text)
+            value = self.loader.construct_object(node, deep=True)
+            return Item(value, place, text, span=span, lines=lines)
         except (yaml.YAMLError, ValueError, OverflowError):
-            return Item(text, place, text)
+            return Item(text, place, text, span=span)
+
+    def folded(self, node: yaml.ScalarNode, text: str) -> tuple[tuple[int, int], ...]:
+        """Where each line of a folded scalar begins in its text; of one that is kept as it is, nothing."""
+        first, last = node.start_mark.line, node.end_mark.line
+        if node.style == "|" or first == last:
+            return ()
+        if id(node) not in self.known:
+            found = list(offsets(self.contents(node, first, last), text))
+            start = (0, first + 1 + (node.style == ">"))
+            self.known[id(node)] = (start, *(each for each in found if each[0]))
+        return self.known[id(node)]
+
+    def contents(self, node: yaml.ScalarNode, first: int, last: int) -> Iterator[tuple[int, str]]:
+        """(line, what stands there) of a scalar, without its key, its mark and its quotes."""
+        quotes = "'\"" if node.style != ">" else ""
+        for line, written in enumerate(self.written[first : last + 1], first):
+            if line > first:
+                yield line + 1, written.strip().rstrip(quotes)
+            elif node.style != ">":
+                yield line + 1, written[node.start_mark.column :].strip().strip(quotes)
 
     def pairs(self, node: yaml.MappingNode) -> list[tuple[str, yaml.Node]]:
         """Keys and values, what ``<<`` merges first, so that the mapping's own win."""
@@ -153,3 +189,17 @@ class _Counter:
                 own.append((str(key.value), value))
             self.count += 1
         return merged + own
+
+
+def offsets(contents: Iterable[tuple[int, str]], text: str) -> Iterator[tuple[int, int]]:
+    """(offset, line) of each line that is found in the text as it stands; escapes may hide some."""
+    at, missed = 0, 0
+    for line, content in contents:
+        here = text.find(content, at) if content else -1
+        if here >= 0:
+            yield here, line
+            at = here + len(content)
+        elif content:
+            missed += 1
+            if missed == MISSED_LIMIT:
+                return

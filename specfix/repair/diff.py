@@ -2,32 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from difflib import unified_diff
 
 from specfix.checker.report import Report
+from specfix.repair.edit.launch_file import LaunchFile
 from specfix.repair.files.folder import moved, script
 from specfix.repair.launch import Launch, launch
 from specfix.repair.plan import Plan
-from specfix.report.secrets import masked
+from specfix.report.secrets import MASK, SECRET, masked
 
 
-def render(report: Report, plan: Plan, after: Launch, out: str) -> str:
+def render(
+    report: Report, plan: Plan, after: Launch, out: str, files: tuple[LaunchFile, LaunchFile] | None = None
+) -> str:
     """Diffs from what was asked for to what would be written to ``out``; nothing where nothing would change. They go to
-    logs, so secrets are masked."""
+    logs, so secrets are masked. ``files``: the launch file that was given, and what is made of it."""
     before, result = report.deployment, plan.after.deployment
-    asked = launch(before, before, {}, report.engine)
     parts = [
         lines(old.config.text, new.config.text, old.config.file, f"{out}/{name}/config.json")
         for name, (_, old, new) in moved(before, result, after).items()
     ]
+    if files is not None:
+        given, made = (hidden(file.text, before.serving.env) for file in files)
+        parts.append(lines(given, made, str(files[0].path), f"{out}/{files[0].path.name}"))
+        return "".join(line for part in parts for line in part)
+    asked = launch(before, before, {}, report.engine)
     old, new = (
         script(before, final, replace(start, env=masked(start.env)), report.engine)
         for final, start in ((before, asked), (result, after))
     )
     parts.append(lines(old, new, "the command as asked for", f"{out}/launch.sh"))
     return "".join(line for part in parts for line in part)
+
+
+def hidden(text: str, env: Mapping[str, str]) -> str:
+    """A launch file's text without the values of secrets that it sets."""
+    for name, value in env.items():
+        if value and SECRET.search(name):
+            text = text.replace(value, MASK)
+    return text
 
 
 def lines(old: str, new: str, old_name: str, new_name: str) -> Iterator[str]:

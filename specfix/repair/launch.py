@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from specfix.deployment import Deployment, Model, Serving, Shim
 from specfix.deployment.config import TEXT_KEYS
 from specfix.deployment.load import DRAFTLESS, HUB_ID
-from specfix.deployment.serving import COMMON
+from specfix.deployment.serving import AUTO, COMMON
 from specfix.engines import Engine
 from specfix.errors import CannotCheck
 from specfix.repair.apply import of
@@ -98,18 +99,21 @@ def launch(before: Deployment, after: Deployment, changes: Changes, engine: Engi
     """How ``after``, which is ``before`` with ``changes`` made, is started. Raises CannotCheck for a flag that the
     release does not have."""
     moved = [change.name for change in of(changes, "target_config") if not overridable(change.name, change.value)]
+    serving = after.serving
     overrides: dict[str, Any] = {}
-    if not moved:
+    if not moved and any(of(changes, "target_config")):
+        overrides = deepcopy(given_object(serving, "hf_overrides"))
         for change in of(changes, "target_config"):
             override(overrides, change.name, change.value)
     target = place(before.target)
-    serving = after.serving
     args: dict[str, Any] = {}
     if moved:
         args["served-model-name"] = target.served
     elif target.revision:
         args["revision"] = target.revision
     args |= engine_args(serving)
+    if overrides:
+        args.pop("hf-overrides", None)  # they are among those now
     env = dict(serving.env)
     if BACKEND in args and engine.serve.flags and BACKEND not in engine.serve.flags and engine.serve.backend_variable:
         env[BACKEND_VARIABLE] = args.pop(BACKEND)
@@ -118,9 +122,11 @@ def launch(before: Deployment, after: Deployment, changes: Changes, engine: Engi
     if changed and after.draft and not serving.enforce_eager and CACHE_KEY in (engine.serve.flags or ()):
         # the size of the draft's tables is compiled in, and not every release's cache key tells two of them apart
         digest = hashlib.sha256(after.draft.config.text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-        args[CACHE_KEY] = json.dumps({"specfix_draft": digest})
+        args[CACHE_KEY] = json.dumps({**given_object(serving, "additional_config"), "specfix_draft": digest})
+    known = engine.serve.flags or {}
+    names = {*known, *(flag.dest.replace("_", "-") for flag in known.values() if flag.dest)}
     for flag in (*args, *(["hf-overrides"] if overrides else [])):
-        if engine.serve.flags and flag not in engine.serve.flags:
+        if known and flag not in names:
             raise CannotCheck(f"{engine} has no --{flag}")
     own = before.draft is None or (before.draft.config is before.target.config and not changed)
     draft = None if own or changed or before.draft is None else place(before.draft)
@@ -139,6 +145,12 @@ def launch(before: Deployment, after: Deployment, changes: Changes, engine: Engi
     )
 
 
+def given_object(serving: Serving, flag: str) -> dict[str, Any]:
+    """What is given for a flag that takes an object; nothing where it is not."""
+    given = serving.flags.get(flag)
+    return given if isinstance(given, dict) else {}
+
+
 def draft_moves(before: Deployment, after: Deployment) -> bool:
     """Whether the draft's config was changed: no flag reaches it, so it needs a folder of its own."""
     return before.draft is not None and after.draft is not None and before.draft.config.text != after.draft.config.text
@@ -148,6 +160,7 @@ def engine_args(serving: Serving) -> dict[str, Any]:
     """Flags that are given, or differ from their defaults."""
     defaults = Serving()
     common = {name: value for name in FLAGS if (value := getattr(serving, name)) != getattr(defaults, name)}
+    common |= {name: text for name, text in serving.unknown.items() if text == AUTO}
     return {name.replace("_", "-"): value for name, value in {**common, **serving.flags}.items()}
 
 

@@ -1,4 +1,4 @@
-"""Change one value in the text of a JSON file, and leave every other character as it is."""
+"""Change one value in a JSON text, or take it out, and leave every other character as it is."""
 
 from __future__ import annotations
 
@@ -30,6 +30,31 @@ def patch(text: str, pointer: str, value: object) -> str:
     if home is None or text[home] != "{":
         raise CannotCheck(f"{pointer} cannot be added: {parent or 'the file'} is no object")
     return add(text, home, name, value)
+
+
+def dropped(text: str, pointer: str) -> str:
+    """``text`` without the key at a pointer, and without the comma that set it apart."""
+    while (start := offset_of(text, pointer)) is not None:  # it may be there twice
+        text = cut(text, offset_of(text, pointer.rpartition("/")[0]) or 0, start)
+    return text
+
+
+def cut(text: str, home: int, start: int) -> str:
+    """``text`` without that key of the object at ``home`` whose value begins at ``start``."""
+    position, before = home + 1, None
+    while True:
+        first = skip_blanks(text, position)
+        _, after = _DECODE(text, first)
+        gap = _COLON.match(text, after)
+        value = after + len(gap[0] if gap else ":")
+        _, end = _DECODE(text, value)
+        comma = skip_blanks(text, end)
+        if value == start:
+            break
+        before, position = end, comma + 1
+    if before is not None:
+        return text[:before] + text[end:]
+    return text[:first] + text[skip_blanks(text, comma + 1) if text[comma] == "," else end :]
 
 
 @dataclass(frozen=True, slots=True)

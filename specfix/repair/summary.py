@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from specfix.checker.report import Report, Reported
@@ -14,8 +14,17 @@ from specfix.report.text import heading
 from specfix.report.words import count
 
 
-def render(report: Report, plan: Plan, out: Path, written: bool, note: str | None, terminal: Terminal) -> str:
-    """The whole text, with its last newline. ``note`` is one more thing to know of the folder."""
+def render(
+    report: Report,
+    plan: Plan,
+    out: Path,
+    written: bool,
+    note: str | None,
+    terminal: Terminal,
+    inside: Sequence[str] | None = None,
+) -> str:
+    """The whole text, with its last newline. ``note`` is one more thing to know of the folder; ``inside`` what to do
+    with a launch file that was repaired."""
     lines = [heading(report)]
     for found in plan.done:
         lines += ["", *entry("done", "good", found, done(found, plan), terminal)]
@@ -26,7 +35,7 @@ def render(report: Report, plan: Plan, out: Path, written: bool, note: str | Non
     mended = f"{count(len(plan.done), 'finding')} mended" if plan.done else "nothing to mend"
     script = f"{'./' if place.startswith('-') else ''}{place}/launch.sh"  # not to be taken for an option
     lines += ["", f"{mended}, {len(plan.left)} left; {place} is {state}", *([printable(note)] if note else [])]
-    lines.append(f"next: bash {shlex.quote(script)}")
+    lines += [f"next: bash {shlex.quote(script)}"] if inside is None else map(printable, inside)
     return "\n".join(lines) + "\n"
 
 

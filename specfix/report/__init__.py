@@ -9,49 +9,55 @@ from typing import TYPE_CHECKING, Literal, get_args
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from specfix.checker.report import Checked, Report, Upgrade
+    from specfix.checker.report import Checked, Remark, Report, Upgraded
     from specfix.report.terminal import Terminal
 
 Format = Literal["text", "json", "sarif", "github", "junit", "markdown"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 
-def render(report: Report, form: Format, terminal: Terminal) -> str:
+def render(report: Report, form: Format, terminal: Terminal, remarks: Sequence[Remark] = ()) -> str:
     """The whole output for one check, with its last newline. ``terminal`` shapes the text form only."""
     if form == "text":
         from specfix.report import text
 
-        return text.render(report, terminal)
+        return text.render(report, terminal, remarks)
     module = import_module(f"specfix.report.{'json_' if form == 'json' else form}")
-    rendered: str = module.render(report)
+    rendered: str = module.render(report, remarks)
     return rendered
 
 
-def render_upgrades(upgrades: Sequence[tuple[str, Upgrade]], form: Format, terminal: Terminal) -> str:
+def render_upgrades(
+    upgrades: Sequence[Upgraded], form: Format, terminal: Terminal, remarks: Sequence[Remark] = ()
+) -> str:
     """What other releases change: the findings that are new, and those that are gone."""
-    if form == "json":
-        from specfix.report import json_
-
-        return json_.render_upgrades(upgrades)
     if form == "text":
         from specfix.report import text
 
-        return text.render_upgrades(upgrades, terminal)
+        return text.render_upgrades(upgrades, terminal, remarks)
+    if form in ("json", "github", "markdown"):
+        module = import_module(f"specfix.report.{'json_' if form == 'json' else form}")
+        rendered: str = module.render_upgrades(upgrades, remarks)
+        return rendered
     from specfix.checker.report import Checked
 
     new = [
-        Checked(": ".join(filter(None, [name, upgrade.title])), replace(upgrade.after, findings=upgrade.new))
-        for name, upgrade in upgrades
+        Checked(
+            ": ".join(filter(None, [each.name, each.title])),
+            replace(each.upgrade.after, findings=each.upgrade.new) if each.upgrade else None,
+            each.problem,
+        )
+        for each in upgrades
     ]
-    return render_all(new, form, terminal)
+    return render_all(new, form, terminal, remarks)
 
 
-def render_all(checks: Sequence[Checked], form: Format, terminal: Terminal) -> str:
+def render_all(checks: Sequence[Checked], form: Format, terminal: Terminal, remarks: Sequence[Remark] = ()) -> str:
     """The whole output for several checks, in their order."""
     if form == "text":
         from specfix.report import text
 
-        return text.render_all(checks, terminal)
+        return text.render_all(checks, terminal, remarks)
     module = import_module(f"specfix.report.{'json_' if form == 'json' else form}")
-    rendered: str = module.render_all(checks)
+    rendered: str = module.render_all(checks, remarks)
     return rendered

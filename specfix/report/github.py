@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import os
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from specfix.checker.report import Checked
 from specfix.report.place import NO_FILES, below, option
 from specfix.report.terminal import printable
-from specfix.report.words import skipped_by_reason, summary, symptom
+from specfix.report.text import outcome, titled
+from specfix.report.words import skipped_by_reason, summary, symptom, tally
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from specfix.checker.report import Checked, Report, Reported
+    from specfix.checker.report import Remark, Report, Reported, Upgraded
     from specfix.deployment import Deployment
 
+LINE = re.compile(r", line (\d+)")  # after the file's name, in what a reader says of it
 COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
 
 
-def render(report: Report) -> str:
+def render(report: Report, remarks: Sequence[Remark] = ()) -> str:
     lines = [
         f"::notice title=specfix assumed::{escape(printable(assumption))}"
         for assumption in report.deployment.assumptions
@@ -26,18 +31,50 @@ def render(report: Report) -> str:
     lines += [annotation(report.deployment, reported) for reported in report.findings]
     for reason, codes in skipped_by_reason(report).items():
         lines.append(f"skipped {' '.join(codes)}, not known: {printable(reason)}")
+    lines += [remark(each) for each in remarks]
     return "\n".join([*lines, f"specfix: {summary(report)}"]) + "\n"
 
 
-def render_all(checks: Sequence[Checked]) -> str:
+def render_all(checks: Sequence[Checked], remarks: Sequence[Remark] = ()) -> str:
     parts = []
     for each in checks:
         if each.report:
             parts.append(f"{printable(each.name)}\n{render(each.report)}")
         else:
-            title = escape_property(f"specfix could not check {each.name}")
-            parts.append(f"::error title={title}::{escape(printable(each.problem))}\n")
-    return "".join(parts)
+            parts.append(unreadable(each) + "\n")
+    parts += [f"{remark(each)}\n" for each in remarks]
+    return "".join([*parts, f"specfix: {tally(checks)}\n"])
+
+
+def render_upgrades(upgrades: Sequence[Upgraded], remarks: Sequence[Remark] = ()) -> str:
+    """The new findings of each, and what it comes to."""
+    lines = []
+    for each in upgrades:
+        if each.upgrade is None:
+            lines.append(unreadable(Checked(each.name, None, each.problem)))
+            continue
+        lines += [annotation(each.upgrade.after.deployment, reported) for reported in each.upgrade.new]
+        lines.append(printable(f"{titled(each)}: {outcome(each)}"))
+    return "".join(f"{line}\n" for line in [*lines, *map(remark, remarks)])
+
+
+def unreadable(checked: Checked) -> str:
+    place = ""
+    if Path(checked.name).is_file():
+        line = LINE.match(checked.problem.removeprefix(checked.name))
+        place = f"{where(checked.name)},line={line[1] if line else 1},"
+    title = escape_property(f"specfix could not check {checked.name}")
+    return f"::error {place}title={title}::{escape(printable(checked.why))}"
+
+
+def where(file: str) -> str:
+    folder = os.environ.get("GITHUB_WORKSPACE") or "."
+    return f"file={escape_property(below(file, folder) or file)}"
+
+
+def remark(said: Remark) -> str:
+    place = f"{where(said.file)},line={said.line or 1}," if said.file else ""
+    return f"::notice {place}title=specfix::{escape(printable(said.message))}"
 
 
 def annotation(deployment: Deployment, reported: Reported) -> str:

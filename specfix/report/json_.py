@@ -13,7 +13,7 @@ from specfix.report.secrets import masked
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from specfix.checker.report import Checked, Report, Reported, Upgrade
+    from specfix.checker.report import Checked, Remark, Report, Reported, Upgraded
     from specfix.deployment import Location, Serving
 
 SCHEMA = "specfix/report-v1"
@@ -21,33 +21,42 @@ MANY = "specfix/reports-v1"
 UPGRADES = "specfix/upgrades-v1"
 
 
-def render(report: Report) -> str:
-    return json.dumps(document(report), indent=2) + "\n"
+def render(report: Report, remarks: Sequence[Remark] = ()) -> str:
+    return json.dumps(document(report) | told_beside(remarks), indent=2) + "\n"
 
 
-def render_all(checks: Sequence[Checked]) -> str:
+def told_beside(remarks: Sequence[Remark]) -> dict[str, Any]:
+    """What the run has to say beside its reports; no key where that is nothing."""
+    return {"remarks": [asdict(each) for each in remarks]} if remarks else {}
+
+
+def render_all(checks: Sequence[Checked], remarks: Sequence[Remark] = ()) -> str:
     """``specfix/reports-v1``: a report each, or null and why."""
     reports = [
         {"name": each.name, "report": document(each.report) if each.report else None, "problem": each.problem or None}
         for each in checks
     ]
-    return json.dumps({"schema": MANY, "version": __version__, "reports": reports}, indent=2) + "\n"
+    whole = {"schema": MANY, "version": __version__, "reports": reports, **told_beside(remarks)}
+    return json.dumps(whole, indent=2) + "\n"
 
 
-def render_upgrades(upgrades: Sequence[tuple[str, Upgrade]]) -> str:
+def render_upgrades(upgrades: Sequence[Upgraded], remarks: Sequence[Remark] = ()) -> str:
     """``specfix/upgrades-v1``: of each the new findings and those that are gone, and the whole report after it."""
     told = [
         {
-            "name": name,
+            "name": each.name,
             "from": str(upgrade.before.engine),
             "to": str(upgrade.after.engine),
             "new": [found(reported) for reported in upgrade.new],
             "gone": [found(reported) for reported in upgrade.gone],
             "report": document(upgrade.after),
         }
-        for name, upgrade in upgrades
+        for each in upgrades
+        if (upgrade := each.upgrade)
     ]
-    return json.dumps({"schema": UPGRADES, "version": __version__, "upgrades": told}, indent=2) + "\n"
+    lost = [{"name": each.name, "problem": each.problem} for each in upgrades if not each.upgrade]
+    whole = {"schema": UPGRADES, "version": __version__, "upgrades": told}
+    return json.dumps({**whole, **({"unreadable": lost} if lost else {}), **told_beside(remarks)}, indent=2) + "\n"
 
 
 def document(report: Report) -> dict[str, Any]:

@@ -17,18 +17,18 @@ from specfix.report.words import symptom
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from specfix.checker.report import Checked, Report, Reported
+    from specfix.checker.report import Checked, Remark, Report, Reported
     from specfix.deployment import Deployment
 
 # what XML 1.0 cannot hold, even escaped
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def render(report: Report) -> str:
+def render(report: Report, remarks: Sequence[Remark] = ()) -> str:  # no test is about a remark
     return whole([suite(report)])
 
 
-def render_all(checks: Sequence[Checked]) -> str:
+def render_all(checks: Sequence[Checked], remarks: Sequence[Remark] = ()) -> str:
     return whole([suite(each.report, each.name) if each.report else unreadable(each) for each in checks])
 
 
@@ -60,7 +60,7 @@ class Suite:
 
 
 def unreadable(checked: Checked) -> Suite:
-    error = f'<error type="unreadable" message={attribute(checked.problem)}/>'
+    error = f'<error type="unreadable" message={attribute(checked.why)}/>'
     case = f'    <testcase classname="specfix" name="could be read">\n      {error}\n    </testcase>\n'
     return Suite(checked.name, (case,), errors=1)
 

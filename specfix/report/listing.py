@@ -38,8 +38,8 @@ def hardware_text(hardware: Hardware, terminal: Terminal) -> str:
     rows = []
     for field in fields(hardware):
         value = getattr(hardware, field.name)
-        if field.name == "cpu_flags" and value:
-            value = " ".join(value)
+        if field.name in ("cpu_flags", "packages") and value is not None:
+            value = " ".join(value) or "none"
         rows.append((field.name, "not known" if value is None else str(value)))
     return table(rows, terminal)
 

@@ -6,11 +6,11 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from specfix.deployment.json_text import show
 from specfix.deployment.serving import COMMON
+from specfix.record import record
 
 if TYPE_CHECKING:
     from specfix.deployment import Deployment, Location
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NO_FILES = frozenset({"command line", "environment", "hardware"})
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Excerpt:
     """Lines of a file by number; ``start`` and ``end`` bound what is at fault in line ``number``."""
 

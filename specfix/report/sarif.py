@@ -15,12 +15,14 @@ from specfix import __version__
 from specfix.checker.report import Checked
 from specfix.report.place import NO_FILES, below, option
 from specfix.report.terminal import printable
+from specfix.report.text import remark
 from specfix.report.words import skipped_by_reason, symptom
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from specfix.checker.report import Report, Reported
+    from specfix.checker.finding import Finding
+    from specfix.checker.report import Remark, Report, Reported
     from specfix.deployment import Deployment, Location
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -28,20 +30,20 @@ LEVELS = {"error": "error", "warning": "warning", "note": "note"}
 ROOT = "SRCROOT"
 
 
-def render(report: Report) -> str:
-    return log([Checked("", report)])
+def render(report: Report, remarks: Sequence[Remark] = ()) -> str:
+    return log([Checked("", report)], remarks)
 
 
-def render_all(checks: Sequence[Checked]) -> str:
+def render_all(checks: Sequence[Checked], remarks: Sequence[Remark] = ()) -> str:
     """One run of them all: a service keeps the results of one run a tool."""
-    return log(checks)
+    return log(checks, remarks)
 
 
-def log(checks: Sequence[Checked]) -> str:
-    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run(checks)]}, indent=2) + "\n"
+def log(checks: Sequence[Checked], remarks: Sequence[Remark]) -> str:
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run(checks, remarks)]}, indent=2) + "\n"
 
 
-def run(checks: Sequence[Checked]) -> dict[str, Any]:
+def run(checks: Sequence[Checked], remarks: Sequence[Remark] = ()) -> dict[str, Any]:
     """The run. What was assumed or skipped, and what could not be read, becomes a notification of it."""
     reports = [each.report for each in checks if each.report]
     rules = {reported.code: reported for report in reports for reported in report.findings}
@@ -53,20 +55,28 @@ def run(checks: Sequence[Checked]) -> dict[str, Any]:
         "invocations": [
             {
                 "executionSuccessful": len(reports) == len(checks),
-                "toolExecutionNotifications": [note for each in checks for note in notifications(each)],
+                "toolExecutionNotifications": [
+                    *(note for each in checks for note in notifications(each)),
+                    *(notified(remark(each)) for each in remarks),
+                ],
             }
         ],
-        "results": [
+        "results": once(
             result(report, reported, codes.index(reported.code)) for report in reports for reported in report.findings
-        ],
+        ),
         "columnKind": "unicodeCodePoints",
     }
+
+
+def once(results: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The results without those that are another to the letter: launches may share a draft."""
+    return list({json.dumps(each, sort_keys=True): each for each in results}.values())
 
 
 def notifications(checked: Checked) -> list[dict[str, Any]]:
     of = f"{checked.name}: " if checked.name else ""
     if checked.report is None:
-        return [notified(f"{of}{checked.problem}", "error")]
+        return [notified(f"{of}{checked.why}", "error")]
     told = [f"assumed: {assumption}" for assumption in checked.report.deployment.assumptions]
     told += [f"skipped {' '.join(codes)}, not known: {why}" for why, codes in skipped_by_reason(checked.report).items()]
     return [notified(of + text) for text in told]
@@ -93,16 +103,26 @@ def result(report: Report, reported: Reported, index: int) -> dict[str, Any]:
     parts = [found.message, f"What happens: {symptom(reported)}."]
     if found.repair:
         parts.append(f"Repair, {found.repair.safety}: {found.repair.summary}.")
-    related = [{**located(deployment, place), "id": number} for number, place in enumerate(found.related, 1)]
+    first, *others = in_checkout_first(found)
+    related = [{**located(deployment, place), "id": number} for number, place in enumerate(others, 1)]
     told = {
         "ruleId": reported.code,
         "ruleIndex": index,
         "level": LEVELS[reported.severity],
         "message": {"text": "\n".join(printable(part) for part in parts)},
-        "locations": [located(deployment, found.location)],
+        "locations": [located(deployment, first)],
         "properties": {"phase": found.phase, "confidence": found.confidence},
     }
     return told | ({"relatedLocations": related} if related else {})
+
+
+def in_checkout_first(found: Finding) -> list[Location]:
+    """The places of a finding; before a file from elsewhere, such as the Hub's cache, one that a service can show."""
+    places = [found.location, *found.related]
+    if found.location.file in NO_FILES or below(found.location.file, ".") is not None:
+        return places
+    here = [each for each in places if each.file not in NO_FILES and below(each.file, ".") is not None]
+    return [*here[:1], *(each for each in places if each not in here[:1])]
 
 
 def located(deployment: Deployment, place: Location) -> dict[str, Any]:

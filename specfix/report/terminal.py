@@ -7,8 +7,9 @@ import os
 import shutil
 import textwrap
 import unicodedata
-from dataclasses import dataclass
 from typing import TextIO
+
+from specfix.record import record
 
 PIPED_WIDTH = 100
 READABLE_WIDTH = 110  # prose is not wrapped wider than this on a wide terminal
@@ -24,7 +25,7 @@ STYLES = {  # ECMA-48 "select graphic rendition"
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Terminal:
     """``width`` counts cells of a line; ``color`` says whether to paint."""
 

@@ -10,56 +10,91 @@ from specfix.report.terminal import Terminal, cells, clip, printable
 from specfix.report.words import skipped_by_reason, summary, symptom
 
 if TYPE_CHECKING:
-    from specfix.checker.report import Checked, Report, Reported, Upgrade
+    from specfix.checker.report import Checked, Remark, Report, Reported, Upgrade, Upgraded
     from specfix.deployment import Deployment, Location
 
+NOTHING = "nothing to check: no launch with speculative decoding"
 VERDICT_STYLES = {"pass": "good", "warn": "warning", "fail": "error", "unknown": "warning"}
 
 
-def render(report: Report, terminal: Terminal) -> str:
+def render(report: Report, terminal: Terminal, remarks: Sequence[Remark] = ()) -> str:
     lines = [heading(report)]
     for reported in report.findings:
         lines += ["", *finding(report.deployment, reported, terminal)]
-    lines += ["", *skipped(report, terminal)]
+    lines += ["", *skipped(report, terminal), *remarked(remarks, terminal)]
     verdict, _, counts = summary(report).partition(":")
     lines.append(terminal.paint(VERDICT_STYLES[verdict], verdict) + ":" + counts)
     return "\n".join(lines) + "\n"
 
 
-def render_all(checks: Sequence[Checked], terminal: Terminal) -> str:
+def render_all(checks: Sequence[Checked], terminal: Terminal, remarks: Sequence[Remark] = ()) -> str:
     """Each report under its name, then a line each."""
     parts = []
     for each in checks:
         title = terminal.paint("strong", f"== {printable(each.name)}")
-        body = render(each.report, terminal) if each.report else f"could not check: {printable(each.problem)}\n"
+        body = render(each.report, terminal) if each.report else f"could not check: {printable(each.why)}\n"
         parts.append(f"{title}\n{body}")
+    if remarks:
+        parts.append("\n".join(remarked(remarks, terminal)))
     return "\n".join([*parts, table(checks, terminal)])
 
 
-def render_upgrades(upgrades: Sequence[tuple[str, Upgrade]], terminal: Terminal) -> str:
-    """Of each release the new findings in full, and a line for each that is gone."""
+def render_upgrades(upgrades: Sequence[Upgraded], terminal: Terminal, remarks: Sequence[Remark] = ()) -> str:
+    """Of each release the new findings in full, and a line for each that is gone; of several a line each at the end."""
     lines = []
-    for name, upgrade in upgrades:
-        title = f"== {name}: {upgrade.title}" if name else f"== {upgrade.title}"
-        lines.append(terminal.paint("strong", printable(title)))
-        for reported in upgrade.new:
-            lines += [*finding(upgrade.after.deployment, reported, terminal), ""]
-        for reported in upgrade.gone:
+    for each in upgrades:
+        lines.append(terminal.paint("strong", printable(f"== {titled(each)}")))
+        if each.upgrade is None:
+            lines += [f"could not check: {printable(each.why)}", ""]
+            continue
+        for reported in each.upgrade.new:
+            lines += [*finding(each.upgrade.after.deployment, reported, terminal), ""]
+        for reported in each.upgrade.gone:
             lines.append(f"gone: {reported.severity}[{reported.code}] {reported.name}")
-        same = len(upgrade.after.findings) - len(upgrade.new)
-        lines += [f"{len(upgrade.new)} new, {len(upgrade.gone)} gone, {same} as before", ""]
-    return "\n".join(lines[:-1]) + "\n"
+        lines += [changes(each.upgrade), ""]
+    lines += remarked(remarks, terminal)
+    if len(upgrades) > 1:
+        lines += [f"{printable(titled(each))}: {printable(outcome(each))}" for each in upgrades]
+    elif not upgrades:
+        lines.append(NOTHING)
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def titled(upgraded: Upgraded) -> str:
+    return ": ".join(filter(None, [upgraded.name, upgraded.title]))
+
+
+def outcome(upgraded: Upgraded) -> str:
+    return changes(upgraded.upgrade) if upgraded.upgrade else f"could not check: {upgraded.why}"
+
+
+def changes(upgrade: Upgrade) -> str:
+    same = len(upgrade.after.findings) - len(upgrade.new)
+    return f"{len(upgrade.new)} new, {len(upgrade.gone)} gone, {same} as before"
+
+
+def remark(said: Remark) -> str:
+    """One line: what is said, and of which place."""
+    place = shown(said.file) + (f":{said.line}" if said.line else "") if said.file else ""
+    return f"note: {said.message}" + (f" ({place})" if place else "")
+
+
+def remarked(remarks: Sequence[Remark], terminal: Terminal) -> Iterator[str]:
+    for each in remarks:
+        yield from terminal.wrap(remark(each), "  ", "")
+    if remarks:
+        yield ""
 
 
 def table(checks: Sequence[Checked], terminal: Terminal) -> str:
     """A line each: the verdict, what was checked, and how it came about."""
     if not checks:
-        return "nothing to check: no launch with speculative decoding\n"
+        return NOTHING + "\n"
     width = max(len(each.verdict) for each in checks)
     lines = []
     for each in checks:
         style = VERDICT_STYLES.get(each.verdict, "error")
-        told = summary(each.report).partition(": ")[2] if each.report else each.problem
+        told = summary(each.report).partition(": ")[2] if each.report else each.why
         verdict = terminal.paint(style, each.verdict) + " " * (width - len(each.verdict))
         lines.append(f"{verdict}  {printable(each.name)}: {printable(told)}")
     return "\n".join(lines) + "\n"

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from specfix.checker.finding import Phase
-    from specfix.checker.report import Report, Reported
+    from collections.abc import Sequence
 
+    from specfix.checker.finding import Phase
+    from specfix.checker.report import Checked, Report, Reported
+
+VERDICTS = ("unreadable", "fail", "warn", "unknown", "pass")
 SYMPTOMS: dict[Phase, str] = {  # of an error
     "config": "refuses to start",
     "load": "fails while loading the models",
@@ -46,6 +49,14 @@ def summary(report: Report) -> str:
     skipped = f"{count(len(report.skipped), 'rule')} skipped" if report.skipped else ""
     left = f"{count(len(report.left_out), 'finding')} let pass" if report.left_out else ""
     return f"{report.verdict}: " + "; ".join(filter(None, [", ".join(counts) or "nothing found", skipped, left]))
+
+
+def tally(checks: Sequence[Checked]) -> str:
+    """How many launches, and of which verdict, the worst first."""
+    found = [each.verdict for each in checks]
+    counts = [f"{found.count(each)} {each}" for each in VERDICTS if each in found]
+    launches = "1 launch" if len(found) == 1 else f"{len(found)} launches"
+    return f"{launches}: {', '.join(counts)}" if counts else "no launch with speculative decoding"
 
 
 def skipped_by_reason(report: Report) -> dict[str, list[str]]:

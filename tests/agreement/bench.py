@@ -6,10 +6,13 @@ import hashlib
 import json
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from specfix.engines.transformers import named_in
 from tests.engine.engines import engine
 from tests.engine.pairs import save
 
@@ -40,6 +43,17 @@ def write(name: str, case: Case, folder: Path, weights: Path) -> dict[str, Any]:
         "serve": case.serve,
         "speculative": case.speculative,
     }
+
+
+@contextmanager
+def plain_folder() -> Iterator[Path]:
+    """A temporary folder whose path names no model type: of a config without one, engines look for it there."""
+    with tempfile.TemporaryDirectory() as name:
+        if named_in(name):
+            with plain_folder() as other:
+                yield other
+        else:
+            yield Path(name)
 
 
 def stored(tensors: Tensors, weights: Path) -> Path:

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from .bench import run
+from .bench import plain_folder, run
 from .mutations import drawn
 
 HERE = Path(__file__).parent
@@ -50,8 +49,8 @@ def collect(version: str, limit: int | None = None) -> None:
     todo = [mutation for _, mutation in ordered if mutation.name not in seen][:limit]
     for start in range(0, len(todo), BATCH):
         cases = {mutation.name: mutation.case() for mutation in todo[start : start + BATCH]}
-        with tempfile.TemporaryDirectory() as folder, results_file(version).open("a", encoding="utf-8") as file:
-            for result in run(version, cases, Path(folder)):
+        with plain_folder() as folder, results_file(version).open("a", encoding="utf-8") as file:
+            for result in run(version, cases, folder):
                 if "outcome" in result:
                     file.write(json.dumps(kept(result)) + "\n")
                     file.flush()

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,11 +30,12 @@ from typing import Any
 
 from specfix.checker.report import Report
 from specfix.checking import check
+from specfix.deployment import Hardware
 from specfix.deployment.serving import COMMON
 from specfix.errors import CannotCheck
 
 from .bases import Case
-from .bench import write
+from .bench import plain_folder, write
 from .collect import HERE, results
 from .mutations import drawn
 
@@ -44,6 +44,8 @@ OUTCOMES = ("refused", "dies", "loses", "fine")
 FORETOLD = {"config": "refused", "load": "refused", "warmup": "refused", "runtime": "dies", "silent": "loses"}
 EXPLAINED = HERE / "explained.json"
 MATRIX = HERE / "matrix.tsv"
+# on which the engines ran, as far as rules ask: no Triton that counts, no AMX among the CPU's flags, and vLLM alone
+HOST = Hardware("the bench's host", "cpu", cpu_flags=("avx2",), triton_installed=False, triton_drivers=0, packages=())
 HEAD = "release\tengine\tcheck\tagreement\tmutations"
 
 
@@ -75,11 +77,11 @@ class Verdict:
 
 def verdicts(release: str, cases: Mapping[str, Case], outcomes: Mapping[str, Mapping[str, Any]]) -> Iterator[Verdict]:
     """Of every case that has an outcome."""
-    with tempfile.TemporaryDirectory() as folder:
+    with plain_folder() as folder:
         for number, (name, case) in enumerate(cases.items()):
             if name in outcomes:
                 result = outcomes[name]
-                job = write(name, case, Path(folder) / str(number), Path(folder) / "weights")
+                job = write(name, case, folder / str(number), folder / "weights")
                 foretold, said, warned = predict(release, job)
                 words = " ".join(str(result[key]) for key in ("moment", "error", "message", "where") if result.get(key))
                 some = result["outcome"] == "loses" and all(accepted for _, accepted in result["lengths"].values())
@@ -100,7 +102,7 @@ def predict(release: str, job: Mapping[str, Any]) -> tuple[str, str, bool]:
             flags=given,
             speculative_config=job["speculative"],
             engine=f"vllm=={release}",
-            hardware="cpu",
+            hardware=HOST,
         )
     except CannotCheck as error:
         return "refused", f"cannot check: {str(error).replace(str(Path(job['target']).parent), '')}", False
@@ -115,15 +117,6 @@ def foretold(report: Report) -> tuple[str, str, bool]:
     return next((means for phase, means in FORETOLD.items() if phase in phases), "fine"), said, warned
 
 
-def blind() -> dict[str, set[str]]:
-    """Names, by release, of mutations with which this bench cannot show what they do; explained.json says why."""
-    found: dict[str, set[str]] = {release: set() for release in RELEASES}
-    for group in json.loads(EXPLAINED.read_text(encoding="utf-8")) if EXPLAINED.exists() else []:
-        for release in group.get("releases", RELEASES) if group.get("blind") else ():
-            found[release] |= set(group["names"])
-    return found
-
-
 def explained() -> dict[str, dict[str, str]]:
     """Disagreements that are known, and why, by release and name. None of them counts as agreement."""
     found: dict[str, dict[str, str]] = {release: {} for release in RELEASES}
@@ -134,9 +127,8 @@ def explained() -> dict[str, dict[str, str]]:
 
 
 def agreement(judged: Sequence[Verdict]) -> float:
-    """The part on which both agree, of what the bench can show."""
-    seen = [verdict for verdict in judged if verdict.name not in blind()[verdict.release]]
-    return sum(verdict.agrees for verdict in seen) / len(seen)
+    """The part of all mutations on which both agree."""
+    return sum(verdict.agrees for verdict in judged) / len(judged)
 
 
 def matrix(judged: Sequence[Verdict]) -> Iterator[str]:
@@ -153,8 +145,7 @@ def report_on(release: str, judged: Sequence[Verdict], known: Mapping[str, str],
     yield from matrix(judged)
     wrong = [verdict for verdict in judged if not verdict.agrees]
     number = sum(verdict.name in known for verdict in wrong)
-    hidden = sum(verdict.name in blind()[release] for verdict in wrong)
-    yield f"agreement {agreement(judged):.1%}; {len(wrong)} disagree, {number} explained, {hidden} out of sight"
+    yield f"agreement {agreement(judged):.1%}; {len(wrong)} disagree, {number} explained"
     for verdict in wrong:
         if show_known or verdict.name not in known:
             yield verdict.line
@@ -164,11 +155,7 @@ def report_on(release: str, judged: Sequence[Verdict], known: Mapping[str, str],
 
 def counted(release: str, judged: Sequence[Verdict]) -> Iterator[str]:
     """Rows of matrix.tsv."""
-    unseen = blind()[release]
-    words = {True: "agrees", False: "disagrees"}
-    count = Counter(
-        (one.outcome, one.foretold, "out of sight" if one.name in unseen else words[one.agrees]) for one in judged
-    )
+    count = Counter((one.outcome, one.foretold, "agrees" if one.agrees else "disagrees") for one in judged)
     for (outcome, foretold, agrees), number in sorted(count.items()):
         yield f"{release}\t{outcome}\t{foretold}\t{agrees}\t{number}"
 

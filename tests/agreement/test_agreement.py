@@ -31,10 +31,9 @@ MOST_REFUSED = 0.30
 FRESH, AGAIN = 20, 20  # mutations of a release on its engine: new ones, and kept ones
 # What comes of these hangs on what was in memory: parameters that nothing fills, or rows that nobody wrote.
 UNSTEADY = ("=no-", "draft:num_hidden_layers=", "bias=", "[5, 4, 2]")
-# Of the fresh ones, which nobody has looked into: 68 of the first 80 were foretold. The check refuses some absurd
-# values (a rope_theta of 0) that the engine swallows, and there are not rules for all that one can write into a config.
-# Even where one in five is wrong, one draw in 1,800 has more than ten.
-MOST_WRONG = 10
+# Of the fresh ones, which nobody has looked into: 217 of 240 were foretold (seeds 202 and 303). There are not rules for
+# all that one can write into a config. Even where one in eight is wrong, one draw in 2,900 has more than eight.
+MOST_WRONG = 8
 
 
 @cache

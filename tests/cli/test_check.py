@@ -49,13 +49,20 @@ def test_exit_status(specfix: Run, arguments: tuple[str, ...], status: int) -> N
     assert (done.returncode, done.stderr) == (status, "")
 
 
+def test_a_length_that_the_memory_decides_is_not_known(specfix: Run) -> None:
+    done = specfix("check", *PAIR, "--max-model-len", "-1", "--format", "json")
+    skipped = {one["code"]: one["reason"] for one in json.loads(done.stdout)["skipped"]}
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "max-model-len" in skipped["POS001"] and "auto" in skipped["POS001"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
         ((), "TARGET"),
         ((TARGET, DRAFT, "third"), "third"),
         ((TARGET, DRAFT, "--no-such-option"), "--no-such-option"),
-        ((*PAIR, "--max-model-len", "-1"), "--max-model-len must be at least 1, not -1"),
+        ((*PAIR, "--max-model-len", "-2"), "--max-model-len must be at least 1, not -2"),
         ((*PAIR, "--num-speculative-tokens", "0"), "--num-speculative-tokens must be at least 1"),
         (
             (*PAIR, "--flag", "enable-prefix-cachin=true"),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -38,11 +41,45 @@ def test_a_table_of_pyproject_is_as_good(specfix: Run, project: Path) -> None:
     assert specfix("check", *POS).returncode == 0
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[tool]\nspecfix = {fail-on = "never"}\n',
+        'tool.specfix.fail-on = "never"\n',
+        '[ tool . "specfix" ]\nfail-on = "never"\n',
+        '[tool.specfix]\r\nfail-on = "never"\r\n',
+        '\ufeff[tool.specfix]\nfail-on = "never"\n',
+    ],
+)
+def test_a_table_may_be_written_in_any_way(specfix: Run, project: Path, text: str) -> None:
+    (project / "pyproject.toml").write_bytes(text.encode())
+    assert specfix("check", *POS).returncode == 0
+
+
+def test_a_file_of_its_own_may_begin_with_a_mark(specfix: Run, project: Path) -> None:
+    (project / "specfix.toml").write_bytes('\ufefffail-on = "never"\r\n'.encode())
+    assert specfix("check", *POS).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "text", ['[project]\ndependencies = ["specfix"]\n', 'tool = "specfix"\n', "[tool.specfixes]\n"]
+)
+def test_a_pyproject_without_the_table_says_nothing(specfix: Run, project: Path, text: str) -> None:
+    (project / "specfix.toml").write_text('fail-on = "never"\n')
+    (project / "deploy" / "pyproject.toml").write_text(text)
+    assert specfix("check", *POS).returncode == 0
+
+
 def test_strict_may_be_a_setting(specfix: Run, project: Path) -> None:
     pair = (TARGET, DRAFT, "--engine", "vllm==0.26.0", "--select", "AUX004")
     (project / "specfix.toml").write_text("strict = true\n")
     assert specfix("check", *pair).returncode == 1
     assert specfix("check", *pair, "--no-strict").returncode == 0
+
+
+def launch(length: int, more: str = "") -> str:
+    speculative = json.dumps({"method": "eagle3", "model": DRAFT, "num_speculative_tokens": 3})
+    return f"model: {TARGET}\nmax-model-len: {length}\nspeculative-config: {speculative}\n{more}"
 
 
 def test_what_is_ignored_for_a_reason_is_let_pass_and_said(specfix: Run, project: Path) -> None:
@@ -57,8 +94,33 @@ def test_what_is_ignored_for_a_reason_is_let_pass_and_said(specfix: Run, project
 
 @pytest.mark.parametrize(("day", "status"), [("2999-12-31", 0), ("2001-01-01", 1)])
 def test_an_ignore_may_end(specfix: Run, project: Path, day: str, status: int) -> None:
-    (project / "specfix.toml").write_text(f"{IGNORE}until = {day}\n")
-    assert specfix("check", *POS).returncode == status
+    (project / "specfix.toml").write_text(f"\n{IGNORE}until = {day}\n")
+    done = specfix("check", *POS)
+    assert done.returncode == status
+    told = f"note: the ignore of POS001 ended on {day}: what it named is reported again (1 finding)"
+    assert (told in " ".join(done.stdout.split())) == bool(status)
+    assert ("specfix.toml:2)" in done.stdout) == bool(status)
+    assert done.stdout.splitlines()[-1].startswith("fail:" if status else "pass:")
+
+
+@pytest.mark.parametrize("form", ["json", "sarif", "github", "markdown"])
+def test_the_end_of_an_ignore_is_said_in_each_format(specfix: Run, project: Path, form: str) -> None:
+    (project / "specfix.toml").write_text(f"{IGNORE}until = 2001-01-01\n")
+    assert "ended on 2001-01-01" in specfix("check", *POS, "--format", form).stdout.replace("\\", "")
+
+
+def test_an_ignore_that_names_nothing_is_said_of_a_whole_folder_alone(specfix: Run, project: Path) -> None:
+    told = "note: the ignore of POS001 named none of the findings"
+    (project / "specfix.toml").write_text(IGNORE)
+    (project / "deploy" / "a.yaml").write_text(launch(1024))
+    where = ("--engine", "vllm==0.26.0", "--hardware", "h200")
+    done = specfix("gate", ".", *where)
+    assert told in done.stdout and done.returncode == 0
+    assert told not in specfix("gate", "a.yaml", *where).stdout
+    assert told not in specfix("gate", ".", *where, "--select", "POS001").stdout
+    assert told not in specfix("gate", ".", *where, "--format", "github").stdout
+    (project / "deploy" / "a.yaml").write_text(launch(8192))
+    assert told not in specfix("gate", ".", *where).stdout
 
 
 @pytest.mark.parametrize(
@@ -68,15 +130,19 @@ def test_an_ignore_may_end(specfix: Run, project: Path, day: str, status: int) -
         ("[[ignore]]\ncode = 'POS001'\nreason = ' '\n", "ignoring POS001 needs a reason"),
         ("[[ignore]]\nreason = 'x'\n", "an ignore has the code null"),
         (f"{IGNORE}until = 'soon'\n", "which is no date"),
-        (f"{IGNORE}for = 'x'\n", "an ignore has a code, a reason"),
+        (f"{IGNORE}untill = 2026-01-01\n", "specfix.toml:1: an ignore has no key 'untill'; there is until"),
+        (f"{IGNORE}{IGNORE}for = 'x'\n", "specfix.toml:4: an ignore has no key 'for'"),
         ("ignore = ['POS001']\n", "an ignore has a code, a reason"),
         ("fial-on = 'error'\n", "no setting 'fial-on'; there is fail-on"),
         ("fail-on = 'fatal'\n", 'fail-on is "fatal"'),
         ("select = 'POS'\n", 'select is "POS"'),
         ("engine = 1\n", "engine is 1"),
         ("x = \n", "is not valid TOML"),
-        ("select = ['XYZ']\n", "no rule's code starts with 'XYZ'"),
-        ("[[ignore]]\ncode = 'XYZ'\nreason = 'x'\n", "no rule's code starts with 'XYZ'"),
+        ("select = ['XYZ']\n", "specfix.toml: select: no rule's code starts with 'XYZ'"),
+        (
+            f"{IGNORE}[[ignore]]\ncode = 'XYZ'\nreason = 'x'\n",
+            "specfix.toml:4: ignore: no rule's code starts with 'XYZ'",
+        ),
     ],
 )
 def test_settings_that_cannot_be_followed(specfix: Run, project: Path, text: str, message: str) -> None:
@@ -146,6 +212,125 @@ def test_an_upgrade_in_other_formats(specfix: Run, project: Path, form: str) -> 
 def test_the_same_release_twice_changes_nothing(specfix: Run, project: Path) -> None:
     done = specfix("check", *UPGRADE[:-1], "vllm==0.26.0")
     assert done.returncode == 0 and done.stdout.endswith("0 new, 0 gone, 1 as before\n")
+
+
+WHERE = ("--hardware", "h200", "--select", "POS001")
+UP = (*WHERE, "--engine", "vllm==0.26.0", "--engine", "vllm==0.32.0")
+DOWN = (*WHERE, "--engine", "vllm==0.32.0", "--engine", "vllm==0.26.0")
+
+
+def test_an_upgrade_of_several_launches(specfix: Run, project: Path) -> None:
+    (project / "deploy" / "a.yaml").write_text(launch(8192))
+    (project / "deploy" / "b.yaml").write_text(launch(1024))
+    done = specfix("gate", ".", *UP)
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-2:] == [
+        "a.yaml: vllm 0.26.0 -> vllm 0.32.0: 0 new, 1 gone, 0 as before",
+        "b.yaml: vllm 0.26.0 -> vllm 0.32.0: 0 new, 0 gone, 0 as before",
+    ]
+    assert specfix("gate", ".", *DOWN).returncode == 1
+    assert specfix("gate", ".", *DOWN, "--fail-on", "never").returncode == 0
+    (project / "deploy" / "c.yaml").write_text("vllm: [\n")  # the others are told of all the same
+    done = specfix("gate", ".", *DOWN)
+    assert done.returncode == 2 and "error[POS001]" in done.stdout and "could not check: line 2" in done.stdout
+
+
+def test_a_launch_that_one_release_reads_without_speculation(specfix: Run, project: Path) -> None:
+    """``--spec-model`` is not a flag of older releases."""
+    (project / "deploy" / "a.sh").write_text(f"vllm serve {TARGET} --spec-model {DRAFT} --spec-method eagle3\n")
+    done = specfix("gate", ".", "--hardware", "h200", "--engine", "vllm==0.10.0", "--engine", "vllm==0.32.0")
+    assert done.returncode == 2 and "a.sh" in done.stdout
+
+
+def test_what_is_wrong_for_all_is_said_once(specfix: Run, project: Path) -> None:
+    for name in ("a.yaml", "b.yaml"):
+        (project / "deploy" / name).write_text(launch(1024))
+    for wrong in (("--engine", "vllm==9.9"), ("--hardware", "toaster"), ("--select", "XYZ")):
+        done = specfix("gate", ".", *wrong)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+
+
+MENTIONS = {
+    "comment.yaml": "# vllm: was served with --speculative-config '{}'\nname: ci\n",
+    "map.yaml": "apiVersion: v1\nkind: ConfigMap\ndata:\n  args: vllm serve m --speculative-config '{}'\n",
+    "other.yaml": "apiVersion: serving.kserve.io/v1beta1\nkind: InferenceService\nspec:\n"
+    "  args: [vllm, --speculative-config, '{}']\n",
+}
+
+
+@pytest.mark.parametrize("command", [("gate", "."), ("check", "--launch", ".")])
+def test_a_file_that_mentions_speculation_and_starts_nothing(
+    specfix: Run, project: Path, command: tuple[str, ...]
+) -> None:
+    for name, text in MENTIONS.items():
+        (project / "deploy" / name).write_text(text)
+    scaler = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: vllm}\n"
+    (project / "deploy" / "scaler.yaml").write_text(scaler)
+    done = specfix(*command)
+    assert done.returncode == 0
+    assert done.stdout.count("note: mentions speculation, and no launch was read in it") == len(MENTIONS)
+    told = " ".join(done.stdout.split())
+    assert "(comment.yaml:1)" in told and "(map.yaml:4)" in told and "(other.yaml:4)" in told
+    assert 'kind "InferenceService" is not one whose pods are known' in told
+
+
+def test_a_launch_named_by_itself_must_start_something(specfix: Run, project: Path) -> None:
+    for name, why in (("map.yaml", "starts no vLLM server"), ("other.yaml", 'line 2: kind "InferenceService"')):
+        (project / "deploy" / name).write_text(MENTIONS[name])
+        done = specfix("check", "--launch", name)
+        assert done.returncode == 2 and why in done.stderr
+
+
+def test_files_may_be_patterns_with_blanks(specfix: Run, project: Path) -> None:
+    (project / "deploy" / "eu west").mkdir()
+    for name in ("my launch.yaml", "eu west/a.yaml", "eu west/other.txt"):
+        (project / "deploy" / name).write_text(launch(8192))
+    where = ("--engine", "vllm==0.26.0", *WHERE)
+    done = specfix("gate", "**/*.yaml", *where)
+    assert done.returncode == 1
+    assert [line.split("  ")[1] for line in done.stdout.splitlines()[-2:]] == [
+        "eu west/a.yaml: 1 error",
+        "my launch.yaml: 1 error",
+    ]
+    done = specfix("gate", "none/*.yaml", "my launch.yaml", *where)
+    assert done.returncode == 2 and "unreadable  none/*.yaml: no file matches" in done.stdout
+    (project / "deploy" / "my [1].yaml").write_text(launch(1024))  # a name wins over a pattern
+    assert specfix("gate", "my [1].yaml", *where).stdout.endswith("pass  my [1].yaml: nothing found\n")
+
+
+def test_a_file_that_is_not_there_is_no_pass(specfix: Run, project: Path) -> None:
+    done = specfix("gate", "serve.yml")
+    assert done.returncode == 2 and "unreadable  serve.yml: cannot be read" in done.stdout
+
+
+def test_a_gate_has_one_form_for_one_launch_and_many(specfix: Run, project: Path) -> None:
+    (project / "deploy" / "a.yaml").write_text(launch(1024))
+    told = json.loads(specfix("gate", "a.yaml", *WHERE, "--format", "json").stdout)
+    assert (told["schema"], [each["name"] for each in told["reports"]]) == ("specfix/reports-v1", ["a.yaml"])
+
+
+def test_what_launches_share_is_read_once(specfix: Run, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from specfix.engines import find
+    from specfix.launch import arguments
+
+    asked: Counter[str] = Counter()
+
+    def counted(module: ModuleType, name: str) -> None:
+        before = getattr(module, name)
+
+        def count(*given: Any) -> Any:
+            asked[name] += 1
+            return before(*given)
+
+        monkeypatch.setattr(module, name, count)
+
+    counted(arguments, "make_parser")
+    counted(find, "load")
+    find._loaded.cache_clear()
+    for number in range(3):
+        (project / "deploy" / f"{number}.yaml").write_text(launch(1024 + number))
+    assert specfix("gate", ".", *WHERE, "--engine", "vllm==0.24.0").returncode == 0
+    assert asked == {"load": 1, "make_parser": 1}
 
 
 def test_gate_passes_over_what_starts_no_speculation(specfix: Run, project: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from specfix.launching import preset_of
 
-from .conftest import DRAFT, TARGET, Run
+from .conftest import DRAFT, EXAMPLES, TARGET, Run
 
 SPECULATIVE = json.dumps({"method": "eagle3", "model": DRAFT, "num_speculative_tokens": 5})
 ON = ("--hardware", "h200", "--select", "POS001,CFG006,CFG007")
@@ -19,6 +19,7 @@ COMPOSE = f"""\
 services:
   llm:
     image: vllm/vllm-openai:v0.26.0
+    volumes: ["{EXAMPLES}:{EXAMPLES}:ro"]
     command: ["--model", "{TARGET}", "--max-model-len", "1024", "--speculative-config", '{SPECULATIVE}']
 """
 
@@ -32,7 +33,7 @@ def codes(text: str) -> list[str]:
     [
         COMMAND,
         ("python3", "-m", "vllm.entrypoints.openai.api_server", "--model", *COMMAND[2:]),
-        ("docker", "run", "--gpus", "all", "vllm/vllm-openai:v0.26.0", "--model", *COMMAND[2:]),
+        ("docker", "run", "-v", f"{EXAMPLES}:{EXAMPLES}", "vllm/vllm-openai:v0.26.0", "--model", *COMMAND[2:]),
     ],
 )
 def test_a_command(specfix: Run, command: tuple[str, ...]) -> None:
@@ -68,7 +69,7 @@ def test_a_folder_is_one_report_and_a_table(specfix: Run, tmp_path: Path) -> Non
     table = done.stdout.splitlines()[-5:]
     assert [line.split()[0] for line in table] == ["fail", "pass", "unreadable", "unreadable", "unreadable"]
     assert "the target of" in table[2] and "$MODEL" in table[2] and "give TARGET and DRAFT too" in table[2]
-    assert "e.yaml, line 2: " in table[3] and "/nowhere.yaml cannot be read" in table[4]
+    assert "e.yaml: line 2: " in table[3] and "/nowhere.yaml: cannot be read" in table[4]
     for form in ("json", "sarif", "junit", "github", "markdown"):
         done = specfix("check", *ON, "--engine", "vllm==0.26.0", "--launch", str(tmp_path), "--format", form)
         assert done.returncode == 2 and "POS001" in done.stdout and "$MODEL" in done.stdout
@@ -183,3 +184,111 @@ def test_an_image_wins_over_the_projects_settings_and_a_release_that_is_not_know
     assert done.returncode == 2 and "0.8.5" in done.stderr
     file.write_text(COMPOSE.replace("v0.26.0", "latest"))
     assert "on vllm 0.32.0" in specfix("check", *ON, "--launch", str(file)).stdout
+
+
+SCRIPT = """\
+#!/usr/bin/env bash
+MODELS={models}
+LEN=8192
+ARGS=(
+  --max-model-len "$LEN"
+)
+if [ -n "$SEED" ]; then
+  ARGS+=(--seed 1)
+fi
+exec vllm serve "$MODELS/llama-3.1-8b-instruct" "${{ARGS[@]}}" \\
+  --speculative-config '{{"method":"eagle3","model":"'$MODELS'/eagle3-llama-3.1-8b","num_speculative_tokens":'$K'}}' \\
+  # --quantization fp8 \\
+  --max-num-seqs 8
+"""
+
+
+def test_a_script_as_users_write_it(specfix: Run, tmp_path: Path) -> None:
+    file = tmp_path / "run.sh"
+    file.write_text(SCRIPT.format(models=EXAMPLES))
+    done = specfix(
+        "check", *ON, "--select", "CFG,NUM001", "--engine", "0.26.0", "--launch", str(file), "--format", "json"
+    )
+    told = json.loads(done.stdout)
+    found = {each["code"]: each for each in told["findings"]}
+    assert set(found) == {"POS001", "CFG007"}
+    assert [place["line"] for place in found["POS001"]["related"]] == [5]
+    assert "--max-num-seqs: no part of the command" in found["CFG007"]["message"]
+    assert found["CFG007"]["location"]["line"] == 13
+    # what is unknown of the speculative config leaves open what hangs on it, and nothing else
+    assert {"CFG004", "NUM001"} <= {skip["code"] for skip in told["skipped"]}
+    assert all("$K" in skip["reason"] for skip in told["skipped"] if skip["code"] in ("CFG004", "NUM001"))
+
+
+def test_a_speculative_config_behind_the_end_of_the_command(specfix: Run, tmp_path: Path) -> None:
+    file = tmp_path / "run.sh"
+    file.write_text(f"vllm serve {TARGET}\n  --speculative-config '{SPECULATIVE}'\n")
+    done = specfix("check", "--engine", "0.26.0", "--launch", str(file))
+    assert done.returncode == 2 and "--speculative-config: no part of the command" in done.stderr
+
+
+def test_a_doubled_entry_point_is_refused(specfix: Run, tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(COMPOSE.replace('["--model",', '["vllm", "serve", "--model",'))
+    done = specfix("check", *ON, "--launch", str(file))
+    said = " ".join(done.stdout.split())
+    assert done.returncode == 1 and "error[CFG006]" in done.stdout
+    assert 'vllm/vllm-openai:v0.26.0 starts the server itself, and takes "vllm serve" for arguments' in said
+
+
+def test_paths_inside_a_container(specfix: Run, tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    text = COMPOSE.replace(f"{EXAMPLES}/", "/models/").replace(f":{EXAMPLES}:ro", ":/models")
+    file.write_text(text)
+    assert specfix("check", *ON, "--launch", str(file)).returncode == 0
+    file.write_text(text.replace(str(EXAMPLES), "models"))  # a volume of that name
+    done = specfix("check", *ON, "--launch", str(file))
+    assert done.returncode == 2 and "in a container, which is known only where it runs" in done.stderr
+    file.write_text(COMPOSE.replace("/eagle3", "/../nowhere/eagle3"))
+    assert "the draft of" in specfix("check", *ON, "--launch", str(file)).stderr
+
+
+def test_a_config_file_inside_a_container(specfix: Run, tmp_path: Path) -> None:
+    file, inner = tmp_path / "c.yaml", tmp_path / "inner"
+    inner.mkdir()
+    (inner / "serve.yaml").write_text("max-model-len: 8192\n")
+    text = COMPOSE.replace('"--max-model-len", "1024"', '"--config", "/etc/vllm/serve.yaml"')
+    file.write_text(text)
+    done = specfix("check", *ON, "--launch", str(file), "--format", "json")
+    told = json.loads(done.stdout)
+    assert [skip["code"] for skip in told["skipped"]] == ["POS001"] and not told["findings"]
+    assert any("/etc/vllm/serve.yaml in the container" in each for each in told["deployment"]["assumptions"])
+    file.write_text(text.replace("volumes: [", 'volumes: ["./inner:/etc/vllm", '))
+    done = specfix("check", *ON, "--launch", str(file), "--format", "json")
+    assert codes(done.stdout) == ["POS001"]
+
+
+def test_variables_from_elsewhere_are_unknown(specfix: Run, tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(COMPOSE.replace("1024", "8192").replace("    command", "    env_file: more.env\n    command"))
+    done = specfix("check", *ON, "--launch", str(file), "--format", "json")
+    told = json.loads(done.stdout)
+    assert [skip["code"] for skip in told["skipped"]] == ["POS001"] and not told["findings"]
+    assert any("more.env may set are known only where it runs" in each for each in told["deployment"]["assumptions"])
+    (tmp_path / "more.env").write_text("# mine\nHF_TOKEN=secret\nVLLM_USE_V2_MODEL_RUNNER='1'\nVLLM_NO_SUCH=1\n")
+    done = specfix("check", *ON, "--launch", str(file), "--format", "json")
+    told = json.loads(done.stdout)
+    assert sorted(codes(done.stdout)) == ["CFG007", "POS001"] and "secret" not in done.stdout
+    assert [each["location"]["line"] for each in told["findings"] if each["code"] == "CFG007"] == [4]
+
+
+def test_the_launch_that_fix_wrote(specfix: Run, tmp_path: Path) -> None:
+    out = tmp_path / 'fix"ed'
+    options = ("--hardware", "h200", "--engine", "0.26.0", "--method", "eagle3", "--max-model-len", "8192")
+    assert specfix("fix", TARGET, DRAFT, *options, "--num-speculative-tokens", "3", "--out", str(out)).returncode == 0
+    done = specfix("check", *options[:4], "--launch", str(out / "launch.sh"), "--format", "json")
+    told = json.loads(done.stdout)
+    assert done.returncode == 0 and told["deployment"]["draft"] == str(out / "draft")
+    assert told["deployment"]["serving"]["max_model_len"] == 8192
+
+
+def test_a_model_in_words_that_are_unknown(specfix: Run, tmp_path: Path) -> None:
+    file = tmp_path / "run.sh"
+    file.write_text(f"vllm serve \"${{ARGS[@]}}\" --speculative-config '{SPECULATIVE}'\n")
+    done = specfix("check", "--engine", "0.26.0", "--launch", str(file))
+    assert done.returncode == 2 and "the target of" in done.stderr and "${ARGS[@]}, which is known only" in done.stderr

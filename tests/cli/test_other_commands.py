@@ -145,3 +145,10 @@ def test_the_library_has_the_same_door() -> None:
     with pytest.raises(AttributeError, match="chek"):
         _ = library.chek
     assert set(library.__all__) <= set(dir(library))
+
+
+def test_completion_of_a_shell(process: Run) -> None:
+    shown = process("--show-completion", "bash")
+    assert shown.returncode == 0 and "complete -o default -F _specfix_completion specfix" in shown.stdout
+    words = {"_SPECFIX_COMPLETE": "complete_bash", "COMP_WORDS": "specfix ga", "COMP_CWORD": "1"}
+    assert process(**words).stdout.split() == ["gate"]

@@ -54,6 +54,22 @@ def test_how_a_command_is_read(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", releases(VERSIONS, *GATE))
+def test_keys_of_config_classes(version: str) -> None:
+    read_here, engine = read(version).serve.config_classes, ask(version, "serve")["classes"]
+    assert read_here
+    assert sum(cls is None for cls in read_here.values()) <= 1  # PoolerConfig looks at its keys itself
+    compared = [name for name, cls in read_here.items() if cls and name in engine]  # not all are in vllm.config
+    assert len(compared) > len(read_here) * 0.6
+    for name in compared:
+        cls = read_here[name]
+        assert cls is not None
+        assert sorted(cls.keys) == engine[name]["keys"], name
+        assert cls.refuses_others == engine[name]["refuses"], name
+    keys = sum(len(cls.keys) for cls in read_here.values() if cls)
+    print(f"\n{version}: {len(compared)} of {len(read_here)} classes, {keys} keys")
+
+
+@pytest.mark.parametrize("version", releases(VERSIONS, *GATE))
 def test_variables(version: str) -> None:
     table, engine = read(version).variables.variables, ask(version, "serve")["variables"]
     assert table is not None

@@ -19,7 +19,7 @@ def argument_ignored(serving: Serving, engine: Engine) -> Iterator[Finding]:
     """An argument or variable of the launch changes nothing in this release."""
     for misfit in serving.misfits:
         if misfit.ignored:
-            what = (
+            what = misfit.repair or (
                 f"what {engine} heeds: {misfit.nearest}"
                 if misfit.nearest
                 else "take it out: it misleads whoever reads it"

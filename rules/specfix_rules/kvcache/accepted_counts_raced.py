@@ -34,6 +34,8 @@ def accepted_counts_raced(
     """Prefix caching, asynchronous scheduling and recurrent layers: accepted tokens may be counted for another row."""
     if hardware is not None and hardware.platform == "cpu":
         raise NotApplicable("nothing is copied to the host")
+    if serving.max_num_seqs == 1:
+        raise NotApplicable("a batch of one row has none to confuse it with")
     raced = engine.blocks.recurrent.counts_raced
     if recurrent_mode != "align" or not known(raced, f"when {engine} waits for the counts of accepted tokens"):
         return
@@ -56,4 +58,6 @@ def accepted_counts_raced(
             ("engine_args",),
             (("engine_args", "enable_prefix_caching", False), ("engine_args", "mamba_cache_mode", None)),
         ),
+        # most servers never meet it: where nobody asked for what it takes, it is worth knowing, no more
+        severity="warning" if serving.flag("enable_prefix_caching") else "note",
     )

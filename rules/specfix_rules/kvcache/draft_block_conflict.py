@@ -11,8 +11,10 @@ from specfix.engines.conditions import choose, evaluate
 from specfix.engines.facts.hardware import KernelSizes
 from specfix.errors import MissingFact, NotApplicable, known
 from specfix.facts.attention import AITER, AITER_MLA, VARIABLE, asked_backend, is_mla
-from specfix.facts.blocks import kernel_size
+from specfix.facts.blocks import kernel_block, kernel_size, latent_blocks
 
+WITHOUT = frozenset({"medusa", "mlp_speculator"})
+RANK = "kv_lora_rank"
 # block sizes that the engine may give the manager where nobody says one
 SIZES = (1, 16, 32, 64, 128, 256)
 
@@ -30,7 +32,12 @@ def draft_block_conflict(
     """The target's backend and every one that the draft may get have no kernel block size in common."""
     if draft.is_part_of(target) or not is_mla(target) or is_mla(draft):
         raise NotApplicable("the draft has the target's kind of attention")
-    if hardware.platform == "cpu" or not known(engine.blocks.common_size, f"how {engine} picks a kernel block size"):
+    if draft.kind in WITHOUT:
+        raise NotApplicable(f"a {draft.kind} draft has no attention")
+    if hardware.platform == "cpu":
+        yield from on_cpu(target, draft, serving, hardware, engine)
+        return
+    if not known(engine.blocks.common_size, f"how {engine} picks a kernel block size"):
         raise NotApplicable("nothing is split into kernel blocks")
     own = candidates(hardware, engine, serving, mla=False)
     asked = asked_backend(serving, engine)
@@ -51,6 +58,25 @@ def draft_block_conflict(
         "warmup",
         related=(draft.at("architectures"),),
         repair=Repair("manual", "--attention-backend TRITON_MLA, or a release whose backends agree", ("engine_args",)),
+    )
+
+
+def on_cpu(target: Target, draft: Draft, serving: Serving, hardware: Hardware, engine: Engine) -> Iterator[Finding]:
+    """A CPU has one backend for each kind of attention, and one block size where the target's is latent."""
+    size = latent_blocks(target, serving, hardware, engine)
+    if size is None:
+        raise NotApplicable("no block size is forced on the draft")
+    name = known(engine.blocks.cpu_backend, f"the CPU attention backend of {engine}")
+    if kernel_block(name, size, engine) is not None:
+        return
+    yield Finding(
+        f"On a CPU {engine} gives a target of model_type {target.model_type} with {RANK} {target.number(RANK)} blocks "
+        f"of {size} tokens, whatever --block-size says, and {name}, which the draft's ordinary attention has, takes "
+        f"{said(engine.blocks.backends[name])}: there is no common block size, and the server does not start.",
+        target.at("model_type"),
+        "warmup",
+        related=(draft.at("architectures"),),
+        repair=Repair("manual", "a draft with latent attention, or a GPU", ("speculative_config",)),
     )
 
 

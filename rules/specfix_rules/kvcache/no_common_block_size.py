@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from specfix.checker import Finding, Repair, rule
-from specfix.deployment import Draft, Model, Serving, Target
+from specfix.deployment import Draft, Serving, Target
 from specfix.engines import Engine
 from specfix.engines.facts.hardware import KernelSizes
 from specfix.errors import MissingFact, NotApplicable, known
-from specfix.facts.blocks import BACKEND, kernel_block, kernel_size
+from specfix.facts.blocks import BACKEND, kernel_block, kernel_size, windowed
 
 
 @rule(
@@ -60,12 +60,6 @@ def no_common_block_size(
             ("engine_args",),
         ),
     )
-
-
-def windowed(model: Model) -> bool:
-    """Whether layers may have a sliding window."""
-    size, used = (model.config.stated(key) for key in ("sliding_window", "use_sliding_window"))
-    return size is not None and bool(size[1]) and (used is None or used[1] is not False)
 
 
 def said(stated: KernelSizes) -> str:

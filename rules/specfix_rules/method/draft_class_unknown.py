@@ -10,7 +10,7 @@ from specfix.deployment import Draft, Serving
 from specfix.deployment.json_text import show
 from specfix.engines import Engine
 from specfix.errors import MissingFact, known
-from specfix.facts.architecture import DraftClasses, of_a_head
+from specfix.facts.architecture import DraftClasses, has_no_class, of_a_head
 
 
 @rule(
@@ -34,8 +34,9 @@ def draft_class_unknown(
     if not lacking:
         return
     made = lacking != draft.architectures
-    if lacking is draft_classes.read and lacking == draft_classes.built and not any(map(of_a_head, lacking)):
-        raise MissingFact(f"whether Transformers has a class {lacking[0]} that {engine} can run")
+    plain = lacking is draft_classes.read and lacking == draft_classes.built and not any(map(of_a_head, lacking))
+    if plain and not has_no_class(lacking, draft, engine):
+        return
     if serving.flag("trust_remote_code") and draft.config.values.get("auto_map"):
         raise MissingFact(f"what the code that {draft.config.file} brings along is")
     became = draft_classes.model_type != draft_classes.stated_type and draft_classes.model_type is not None

@@ -7,6 +7,7 @@ from typing import Any
 
 from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Draft, Serving
+from specfix.deployment.json_text import show
 from specfix.engines import Engine
 from specfix.engines.conditions import evaluate
 from specfix.errors import MissingFact, NotApplicable, known
@@ -31,6 +32,16 @@ def token_count_refused(
     if count is None:
         raise NotApplicable("the release takes the number from the draft")
     values = config_values(serving, method, engine, draft, draft_classes)
+    key = no_divisor(values, engine)
+    if key and key in draft.config.values:  # else the release counts layers, of which there are none
+        yield Finding(
+            f"{key} is {show(draft.config.values[key])}, and {engine} divides the number of draft tokens by it: it "
+            "does not start.",
+            draft.config.at(f"/{key}"),
+            "config",
+            repair=Repair("manual", f"take {key} out, or put in how many tokens the draft predicts", ("draft_config",)),
+        )
+        return
     wrong = refused(count, values, engine) or indivisible(count, values, engine)
     if wrong is None:
         return
@@ -83,6 +94,15 @@ def limit_of(limit: list[Any], values: dict[str, object]) -> int | None:
     if isinstance(value, list):
         value = next((number for number in value if number is not None), None)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def no_divisor(values: dict[str, object], engine: Engine) -> str | None:
+    """The draft's key of what the number must be a multiple of, where that is 0 or no number."""
+    for step in known(engine.speculative.multiples, f"which numbers of draft tokens {engine} refuses"):
+        of = values.get(step.then)
+        if of is not None and (of == 0 or not isinstance(of, int | float)) and evaluate(step.when, values):
+            return str(step.then).rpartition(".")[2]
+    return None
 
 
 def indivisible(count: int, values: dict[str, object], engine: Engine) -> tuple[str, str, int] | None:

@@ -26,8 +26,7 @@ def weights_exceed_memory(draft: Draft, serving: Serving, hardware: Hardware, me
     cut = serving.tensor_parallel_size * serving.pipeline_parallel_size
     yield Finding(
         f"The target's weights are {words(memory.target)}, over {cut} device{'s' if cut > 1 else ''}, and the draft's "
-        f"{words(memory.draft)}, over {draft_parallel_size(serving)}: at least {gib(memory.needed)} GiB on each, and "
-        "of "
+        f"{words(memory.draft)}, over {draft_parallel_size(serving)}: at least {gib(memory.needed)} GiB on each. Of "
         f"the {hardware.memory_gib:g} GiB of {hardware.name} the engine may take {gib(memory.allowed)} "
         f"(gpu_memory_utilization {memory.share:g}). Nothing is left for the KV cache: it does not start.",
         hardware.at("memory_gib"),

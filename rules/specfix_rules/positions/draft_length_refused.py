@@ -8,7 +8,7 @@ from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Draft, Serving
 from specfix.engines import Engine
 from specfix.errors import NotApplicable, known
-from specfix.facts.lengths import longest, may_pass, own_length
+from specfix.facts.lengths import derived_length, longest, may_pass, own_length
 from specfix.facts.positions import SHARES_POSITIONS
 
 KEY = "max_model_len"
@@ -24,8 +24,11 @@ KEY = "max_model_len"
 def draft_length_refused(
     draft: Draft, serving: Serving, engine: Engine, method: str, served_length: int
 ) -> Iterator[Finding]:
-    """max_model_len of the speculative config passes the draft's length or the target's."""
+    """max_model_len of the speculative config passes the draft's length or the target's, or the draft has none."""
     given = own_length(serving)
+    if given is None and method in SHARES_POSITIONS | {"draft_model"} and engine.lengths.refuses_none:
+        yield from no_length(draft, engine)
+        return
     if given is None or method not in SHARES_POSITIONS | {"draft_model"}:
         raise NotApplicable("the draft is given no length of its own")
     bounds = known(engine.lengths.own_bounded_by, f"what {engine} makes of {KEY} in the speculative config")
@@ -49,5 +52,22 @@ def draft_length_refused(
             f"leave {KEY} out of the speculative config: the release then takes the smaller of the two lengths",
             ("speculative_config",),
             (("speculative_config", KEY, None),),
+        ),
+    )
+
+
+def no_length(draft: Draft, engine: Engine) -> Iterator[Finding]:
+    """A length below 1 that the draft's own config makes."""
+    derived = derived_length(draft, engine)
+    if derived is None or derived >= 1:
+        return
+    keys = known(engine.lengths.keys, f"the keys from which {engine} derives a length")
+    key = next((key for key in keys if (stated := draft.number(key)) is not None and stated < 1), keys[0])
+    yield Finding(
+        f"The draft's config makes its length {derived} ({key}), and {engine} takes none below 1: it refuses to start.",
+        draft.at(key),
+        "config",
+        repair=Repair(
+            "manual", f"take {key} out, or put in the length that the draft was trained for", ("draft_config",)
         ),
     )

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from specfix.checker import Finding, Repair, rule
-from specfix.checker.finding import Surface
-from specfix.deployment import Deployment, Model
+from specfix.deployment import Deployment
 from specfix.engines import Engine
 from specfix.errors import known
-from specfix.facts.method import inner_name
-from specfix.facts.positions import SHARES_POSITIONS
+from specfix.facts.positions import rotary_models
 
 # Some releases of Transformers fill this in of the config's lengths, others do not.
 MAY_BE_FILLED = frozenset({"original_max_position_embeddings"})
@@ -25,12 +23,7 @@ MAY_BE_FILLED = frozenset({"original_max_position_embeddings"})
 def rope_parameters_missing(deployment: Deployment, engine: Engine) -> Iterator[Finding]:
     """A RoPE block leaves out a key that its type cannot do without."""
     needed = known(engine.rope.needed, f"what {engine} needs for each rope_type")
-    draft, method = deployment.draft, deployment.serving.method
-    built = method is not None and inner_name(method, engine) in SHARES_POSITIONS | {"draft_model"}
-    models: list[tuple[Surface, Model]] = [("target_config", deployment.target)]
-    if draft is not None and built and not draft.is_part_of(deployment.target):
-        models.append(("draft_config", draft))
-    for surface, model in models:
+    for surface, model in rotary_models(deployment, engine):
         side = surface.removesuffix("_config")
         for rope in model.ropes:
             if not rope.pointer:

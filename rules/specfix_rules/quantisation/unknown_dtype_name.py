@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from specfix.checker import Finding, Repair, rule
-from specfix.deployment import Serving
+from specfix.deployment import Deployment, Serving
 from specfix.engines import Engine
 from specfix.errors import MissingFact
 
@@ -18,8 +18,9 @@ PLUGINS = "VLLM_PLUGINS"
     severity="error",
     evidence=["vllm/engine/arg_utils.py: add_cli_args", "vllm/config/model.py: _verify_quantization"],
 )
-def unknown_dtype_name(serving: Serving, engine: Engine) -> Iterator[Finding]:
-    """--dtype, --kv-cache-dtype or --quantization names what the release does not have."""
+def unknown_dtype_name(serving: Serving, engine: Engine, deployment: Deployment) -> Iterator[Finding]:
+    """--dtype, --kv-cache-dtype or a quantization, the draft's too, names what the release does not have."""
+    yield from of_draft(deployment, engine)
     said = {misfit.location for misfit in serving.misfits}
     for option in ("dtype", "kv_cache_dtype", "quantization"):
         given = serving.flag(option)
@@ -36,6 +37,22 @@ def unknown_dtype_name(serving: Serving, engine: Engine) -> Iterator[Finding]:
             "config",
             "likely" if option == "quantization" else "certain",  # a plugin may bring methods of its own
             repair=Repair("manual", f"give one that {engine} takes, or leave --{option.replace('_', '-')} out"),
+        )
+
+
+def of_draft(deployment: Deployment, engine: Engine) -> Iterator[Finding]:
+    """A quantization of the speculative config, which goes to the draft's own model config."""
+    serving, names = deployment.serving, engine.quantisation.names
+    given = serving.speculative.get("quantization")
+    if deployment.draft is None or not isinstance(given, str) or names is None or given.lower() in names:
+        return
+    if "quantization" in (engine.speculative.keys or {}) and not serving.env.get(PLUGINS):
+        yield Finding(
+            f"{engine} knows no quantization {given!r}, which the speculative config names; it has {', '.join(names)}.",
+            serving.at("speculative.quantization"),
+            "config",
+            "likely",
+            repair=Repair("manual", f"give one that {engine} takes, or leave it out", ("speculative_config",)),
         )
 
 

@@ -10,7 +10,7 @@ from specfix.deployment.json_text import show
 from specfix.engines import Engine
 from specfix.engines.conditions import names
 from specfix.errors import MissingFact
-from specfix.facts.speculative_config import Refusals
+from specfix.facts.speculative_config import HAS, Refusals
 
 
 @rule(
@@ -26,6 +26,7 @@ def refused_together(deployment: Deployment, refusals: Refusals, engine: Engine)
     for step in refusals.of_others:
         concerned = sorted(names(step.when) & {*stated, "num_speculative_tokens"})
         told = [f"{name} {show(refusals.values.get(name))}" for name in ("method", *concerned)]
+        told += [f"without {name[len(HAS) : -2]}" for name in sorted(names(step.when)) if name.startswith(HAS)]
         place = next((name for name in concerned if name in stated), "method")
         yield Finding(
             f"{engine} refuses this speculative config ({', '.join(told)}), and does not start; its reason is at line "

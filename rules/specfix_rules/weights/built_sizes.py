@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from specfix.checker import Finding, Repair, rule
 from specfix.errors import MissingFact
 from specfix.facts.decoder import BuiltModel
+from specfix.record import record
 
 LAYER = "model.layers.*"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Size:
     """``held`` in the weights, ``built`` by the config; ``cut``: a larger one is cut without a word."""
 

@@ -55,7 +55,8 @@ def weights_without_place(
 
 def mendable(head: DraftHead, names: list[str]) -> bool:
     """Whether all are biases of attention, and its class asks the config whether it has any."""
-    return head.built.qkv_bias == "attention_bias" and all(name.endswith("_proj.bias") for name in names)
+    biases = all(".self_attn." in name and name.endswith("_proj.bias") for name in names)
+    return head.built.qkv_bias == "attention_bias" and biases
 
 
 def bias_stated(draft: Draft) -> Repair:

@@ -8,12 +8,13 @@ of calls by the engine's own words, such as ``get_flash_attn_version()``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from specfix.engines.facts.decisions import Condition, Step
+from specfix.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Backend:
     """One attention backend, by what its class answers (v1/attention/backend.py, v1/attention/backends/).
 
@@ -51,7 +52,7 @@ class Backend:
     conditions: dict[str, Condition] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class DraftAttention:
     """What becomes of attention for a draft.
 
@@ -71,7 +72,7 @@ class DraftAttention:
     one_group: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class BackendFacts:
     """``backends``: by the name that --attention-backend (VLLM_ATTENTION_BACKEND in older releases) takes
     (v1/attention/backends/registry.py). Their block sizes are in ``blocks``. ``draft``: what a draft gets of them."""
@@ -80,7 +81,7 @@ class BackendFacts:
     draft: DraftAttention = field(default_factory=DraftAttention)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class PlatformFacts:
     """What a release takes on each platform ("cuda", "rocm", "cpu", "xpu") where the user says nothing.
 

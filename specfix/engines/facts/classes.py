@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from specfix.record import record
 
-@dataclass(frozen=True, slots=True)
+
+@record(frozen=True)
 class ConfigClass:
     """What a config class makes of a config.json (one level of it).
 
@@ -41,15 +43,17 @@ class ConfigClass:
     others: tuple[ConfigClass, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class ConfigClassFacts:
     """The release's own config classes.
 
     ``types``: model type to the name of its class, where the release takes its own before Transformers'; ``classes``:
     those and what they extend or hold, by name; None where it could not be read. ``typed``: architectures that give a
-    config.json without a model_type one.
+    config.json without a model_type one. ``heads_within``: a ``text_config`` ends the start unless its class, not a
+    plain object, has num_attention_heads.
     """
 
     types: dict[str, str] | None = None
     classes: dict[str, ConfigClass] = field(default_factory=dict)
     typed: tuple[str, ...] | None = None
+    heads_within: bool | None = None

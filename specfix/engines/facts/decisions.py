@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
+
+from specfix.record import record
 
 # A condition lifted from the engine's source: nested lists in prefix form, with the source's own dotted names, such as
 #   ["and", ["==", ["name", "speculative_config.method"], ["const", "eagle3"]], ["name", "parallel_config.enable_dbo"]]
@@ -11,7 +13,7 @@ from typing import Any, Literal
 Condition = list[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Step:
     """One way out of a function: where ``when`` holds and no earlier step did, the outcome is ``then``.
 
@@ -22,7 +24,7 @@ class Step:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class RunnerFacts:
     """Which model runner is chosen: the steps of ``VllmConfig.use_v2_model_runner``, in order.
 

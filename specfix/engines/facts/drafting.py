@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from specfix.record import record
 
-@dataclass(frozen=True, slots=True)
+
+@record(frozen=True)
 class LengthFacts:
     """How lengths are derived from a config.
 
@@ -28,6 +30,7 @@ class LengthFacts:
     ``longer_excused_by`` is the config key that allows it where it is as large, ``longer_allowed_by`` the variable.
     ``own_bounded_by``: the lengths ("draft", "target") that max_model_len of the speculative config may not pass;
     ``own_is_draft_length``: whether it is what the draft's ModelConfig is asked for, and checked as ``refuses_longer``.
+    ``refuses_none``: whether a model's length below 1 ends the start, a derived one too.
     """
 
     keys: tuple[str, ...] | None
@@ -48,6 +51,7 @@ class LengthFacts:
     longer_allowed_by: str | None = None
     own_bounded_by: tuple[str, ...] | None = None
     own_is_draft_length: bool | None = None
+    refuses_none: bool | None = None
 
 
 Rows = Literal[
@@ -62,21 +66,26 @@ Rows = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class RopeFacts:
     """Rows of the rotary table (cos_sin_cache) by rope_type, as ``get_rope`` and its classes size it.
 
     A key is a rope_type; where another config key chooses another class, that key is joined to it: "default" but
     "default+mrope_section", "yarn" but "yarn+mrope_section". ``mrope`` is the rule of "default+mrope_section".
     ``needed``: by rope_type, the keys that ``get_rope`` takes from the block without a default; "a|b" is one of two.
+    ``share_bounded``: it refuses a partial_rotary_factor that is not above 0 and at most 1.
+    ``fractions_only``: types whose class takes a factor for a list of them unless it is a float: a whole number ends
+    the start.
     """
 
     rows: dict[str, Rows] | None
     mrope: Rows | None
     needed: dict[str, tuple[str, ...]] | None = None
+    share_bounded: bool | None = None
+    fractions_only: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Head:
     """What the class of a drafting head builds, and what its ``load_weights`` makes of a checkpoint.
 
@@ -92,8 +101,10 @@ class Head:
     number of the draft's layers; ``*``: the ids that the runner takes.
     ``demands``: tensors without which a draft of a reduced vocabulary is refused (lm_head, d2t). ``fc_states``: as in
     EagleFacts, () where it is not read. ``fc_bias``: whether ``fc`` has a bias. ``qkv_bias``: the key of the config
-    that gives attention's q, k and v one, "never" where they have none; None: not read. ``passes_bias``: a bias that no
-    layer has is passed over; elsewhere it ends the start as any other name does.
+    that gives attention's q, k and v one, "never" where they have none; None: not read. ``biases``: the same of other
+    parts of a layer (``self_attn.o_proj``, ``mlp``): any of the keys gives one. ``passes_bias``: a bias that no layer
+    has is passed over; elsewhere it ends the start as any other name does. ``scaled_by``: the key of the config by
+    whose value logits are multiplied, unless it is absent (null is a value).
     """
 
     parts: tuple[str, ...]
@@ -110,25 +121,28 @@ class Head:
     fc_bias: bool | None = None
     qkv_bias: Literal["attention_bias", "never"] | None = None
     passes_bias: bool = False
+    scaled_by: str | None = None
+    biases: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Decoder:
     """A whole model of plain decoder layers (Llama and its kin), as its class builds it and takes its checkpoint.
 
     num_hidden_layers layers are built, each with q, k and v of one head size and an MLP of gate, up and down.
-    ``parts``: names under ``model.``; ``layer_parts``: those under a layer. Where it is ``strict``, a name that is none
-    of them ends the start. ``head_dim``: whether the key of that name counts; else a head is as wide as hidden_size /
-    num_attention_heads.
+    ``parts``: names under ``model.``; ``layer_parts``: those under a layer; ``beside``: what stands beside the model
+    (lm_head). Where it is ``strict``, a name that is none of them ends the start. ``head_dim``: whether the key of that
+    name counts; else a head is as wide as hidden_size / num_attention_heads.
     """
 
     parts: tuple[str, ...]
     layer_parts: tuple[str, ...]
     head_dim: bool
     strict: bool
+    beside: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Borrowing:
     """When a draft takes what the target has in the place of its own.
 
@@ -141,7 +155,7 @@ class Borrowing:
     lm_head: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class EagleFacts:
     """EAGLE3 support and auxiliary hidden states.
 
@@ -200,7 +214,7 @@ class EagleFacts:
     load_config: dict[str, bool] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class LayerFacts:
     """What becomes of the draft's layers.
 
@@ -217,7 +231,7 @@ class LayerFacts:
     cut_lists: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Renaming:
     """The name of a class for a draft: ``prefix`` before its own, unless that starts or ends so, or is one of
     ``names``."""
@@ -233,7 +247,7 @@ class Renaming:
         return name if kept else f"{self.prefix}{name}"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class MethodFacts:
     """Speculative methods and architectures that the release knows.
 
@@ -248,6 +262,7 @@ class MethodFacts:
     "multimodal" targets, drafts with "mrope"; each with the methods whose own drafter allows it.
     ``mla_types``: model types that may have multi-head latent attention, ``mla_types_of_heads``: those of a renamed
     draft's own config. A draft of another type gets plain attention, whatever its config states.
+    ``suffixes``: endings of names that the registry takes for one another.
     """
 
     methods: tuple[str, ...]
@@ -260,9 +275,10 @@ class MethodFacts:
     extra_slots_refuse: dict[str, tuple[str, ...]] | None = None
     mla_types: tuple[str, ...] | None = None
     mla_types_of_heads: tuple[str, ...] | None = None
+    suffixes: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class TraitFacts:
     """What the engine knows of a target by its class and config.
 

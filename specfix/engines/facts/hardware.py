@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from specfix.engines.facts.recurrent import RecurrentFacts
+from specfix.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class StandIn:
     """A launch of a Triton kernel that fails on a CPU without Triton, in spite of its stand-in.
 
@@ -24,7 +25,7 @@ class StandIn:
     unreached: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class CpuFacts:
     """Speculation on the CPU platform.
 
@@ -42,7 +43,7 @@ class CpuFacts:
     spared_by_triton: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class TritonFacts:
     """When Triton counts as there.
 
@@ -59,7 +60,7 @@ class TritonFacts:
     cpu_backend: bool | None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class KernelSizes:
     """Kernel block sizes of an attention backend: exact ``sizes``, ``multiples`` of a number, or both.
 
@@ -75,7 +76,19 @@ class KernelSizes:
 Unit = Literal["manager", "kernel"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
+class LatentBlocks:
+    """The block size that the CPU platform gives a model with latent attention, whatever is asked for.
+
+    ``unless_amx``: not where the CPU has AMX's tiles. ``not_types``: model types that have one of their own.
+    """
+
+    size: int
+    unless_amx: bool = False
+    not_types: tuple[str, ...] = ()
+
+
+@record(frozen=True)
 class BlockFacts:
     """KV cache blocks: the manager's (set by --block-size) and the kernel's (addressed by a backend).
 
@@ -86,6 +99,8 @@ class BlockFacts:
     then gets a size of its own. ``backends``: backend name (FLASH_ATTN) to its kernel sizes.
     ``cpu_backend``: the backend of the CPU platform for plain attention. ``recurrent``: of layers that keep a state.
     ``windows_own``: layers with a sliding window take a block size of their own, after which the others' may be raised.
+    ``cpu_latent``: see :class:`LatentBlocks`; None where the release has none. ``override_checked``: what
+    --num-gpu-blocks-override leaves must hold one sequence of max_model_len, else the start ends.
     """
 
     proposer: Unit | None
@@ -97,3 +112,5 @@ class BlockFacts:
     default_adapts: dict[str, bool] = field(default_factory=dict)
     recurrent: RecurrentFacts = field(default_factory=RecurrentFacts)
     windows_own: bool | None = None
+    cpu_latent: LatentBlocks | None = None
+    override_checked: bool | None = None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from specfix.record import record
 
 Draws = Literal["0", "1", "k", "k-1"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Captures:
     """The sizes of batches, in tokens, for which CUDA graphs are captured where nobody lists them.
 
@@ -25,7 +26,7 @@ class Captures:
     rounded: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class NumberFacts:
     """Numbers that a release compares, or should have compared.
 
@@ -39,6 +40,7 @@ class NumberFacts:
     ``steps_numbered``: runners that tell a draft of several MTP layers which step it takes; under another one all steps
     go through the first layer. ``steps_by_type``: model types whose own proposer does so in the V1 runner.
     ``batch_below_requests``: a max_num_batched_tokens below max_num_seqs ends the start.
+    ``verified_at_most``: drafted tokens of a request that the V1 runner's sampler takes; 0: any number.
     """
 
     slots: dict[str, Draws] | None = None
@@ -48,9 +50,10 @@ class NumberFacts:
     steps_numbered: tuple[str, ...] | None = None
     steps_by_type: tuple[str, ...] = ()
     batch_below_requests: bool | None = None
+    verified_at_most: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class ParallelFacts:
     """A draft on several devices.
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from specfix.record import record
 
 Origin = Literal["target", "draft", "own", "none"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class QuantisationFacts:
     """``names``: methods that --quantization may name, without a plugin's own.
 

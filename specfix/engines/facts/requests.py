@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import field
+
+from specfix.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
+class Range:
+    """What a number may be."""
+
+    at_least: float | None = None
+    above: float | None = None
+    at_most: float | None = None
+    below: float | None = None
+
+
+@record(frozen=True)
 class RequestFacts:
     """Requests under speculation.
 
@@ -17,6 +29,8 @@ class RequestFacts:
     ``greedy_resets``: parameters that a request with temperature 0 loses before any of that is asked.
     ``grammar_from_reasoning_end``: a grammar that waits for the end of the reasoning holds from that token on, also
     where it lies among drafted tokens (else from the next step on).
+    ``ranges``: what those of ``defaults`` may be that are numbers; outside of it a request is refused, whether it
+    speculates or not.
     """
 
     refused: tuple[str, ...] | None = None
@@ -28,3 +42,4 @@ class RequestFacts:
     defaults: tuple[str, ...] | None = None
     grammar_from_reasoning_end: bool | None = None
     greedy_resets: tuple[str, ...] = ()
+    ranges: dict[str, Range] = field(default_factory=dict)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from specfix.engines.facts.requests import Range
+from specfix.record import record
 
-@dataclass(frozen=True, slots=True)
+
+@record(frozen=True)
 class Flag:
     """One flag of `vllm serve`, by its first long spelling.
 
@@ -50,7 +53,18 @@ class Flag:
     deprecated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
+class ConfigClass:
+    """What a JSON flag of kind ``config`` takes: the ``keys`` of its class, of which those in ``nested`` hold another
+    class's. ``refuses_others``: a key that is none of them ends the start (else it is dropped without a word); None
+    where that could not be read."""
+
+    keys: tuple[str, ...]
+    nested: dict[str, str] = field(default_factory=dict)
+    refuses_others: bool | None = None
+
+
+@record(frozen=True)
 class ServeFacts:
     """What `vllm serve` takes.
 
@@ -66,6 +80,9 @@ class ServeFacts:
     ``dotted_sizes`` and ``json_sizes``: a number with a suffix may stand in those, and in the JSON of a config.
     ``level_flag``: the flag that ``-O3`` is read as. ``model_flag``: ``--model x`` will do for the positional.
     ``sizes``: suffix to factor; ``size_fractions``: the suffixes that may follow a fraction (1.5k).
+
+    ``config_classes``: the classes of the flags of kind ``config`` and those nested in them; None for one whose keys
+    could not be read. ``bounds``: flag to the numbers that its value must lie between, where there are any.
     """
 
     yaml_nested: bool | None = None
@@ -85,9 +102,11 @@ class ServeFacts:
     model_flag: bool | None = None
     sizes: dict[str, int] | None = None
     size_fractions: str | None = None
+    config_classes: dict[str, ConfigClass | None] | None = None
+    bounds: dict[str, Range] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Variable:
     """One environment variable that the engine reads.
 
@@ -105,14 +124,14 @@ class Variable:
     off: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class VariableFacts:
     """``variables``: name to what the engine makes of it. None where the table could not be read."""
 
     variables: dict[str, Variable] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class RequirementFacts:
     """Version ranges that the distribution requires, as PEP 440 specifiers (">=4.56.0,<5"), "" where it takes any;
     None where the distribution's metadata are not at hand."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from specfix.engines.facts.decisions import Condition, Step
 from specfix.engines.facts.requests import RequestFacts
+from specfix.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Key:
     """One key of --speculative-config.
 
@@ -33,7 +34,7 @@ class Key:
     parsed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class SpeculativeFacts:
     """The fields of ``SpeculativeConfig`` and what its ``__post_init__`` and ``_verify_args`` make of them.
 
@@ -68,7 +69,7 @@ class SpeculativeFacts:
     requests: RequestFacts = field(default_factory=RequestFacts)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Count:
     """Where a number comes from: the first of ``keys`` (dotted) that is there and not null, else ``default``; where
     ``required``, a config without the key ends the start."""
@@ -78,7 +79,7 @@ class Count:
     required: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Override:
     """One step of ``SpeculativeConfig.hf_config_override``: what happens where ``when`` holds of the draft's config.
 
@@ -107,7 +108,7 @@ class Override:
     line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class MtpFacts:
     """Built-in drafts.
 
@@ -121,7 +122,7 @@ class MtpFacts:
     overrides: tuple[Override, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Copied:
     """One key of a converted config. Its value is that of the key ``source`` of the speculators config, else
     ``default``; without a ``source`` it is ``default``.
@@ -138,7 +139,7 @@ class Copied:
     change: Literal["less one", "negated"] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Algorithm:
     """What becomes of a draft of one speculators_model_type.
 
@@ -155,7 +156,7 @@ class Algorithm:
     speculative: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class SpeculatorsFacts:
     """What a release makes of a config in the speculators library's format.
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from specfix.engines.facts.drafting import MethodFacts
-from specfix.engines.facts.hardware import BlockFacts, KernelSizes, Unit
+from specfix.engines.facts.hardware import BlockFacts, KernelSizes, LatentBlocks, Unit
 from specfix.engines.facts.recurrent import RecurrentFacts
 from specfix.engines.readers.recurrent import read_recurrent
 from specfix.engines.source.classes import Class, Classes, Lineage
@@ -17,6 +17,7 @@ PROPOSERS = ("v1/spec_decode/llm_base_proposer.py", "v1/spec_decode/eagle.py")
 TABLE = "v1/worker/block_table.py"
 PICKERS = ("v1/worker/utils.py", "v1/worker/gpu_model_runner.py")
 SIZES = "get_supported_kernel_block_sizes"
+PLANNERS = ("v1/core/kv_cache_planning.py", "v1/core/kv_cache_utils.py")
 OLD_SIZES = "supported_kernel_block_sizes"  # a class attribute
 UNKNOWN = KernelSizes(None, None)
 
@@ -46,6 +47,9 @@ def read_blocks(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts 
     windows_own = _windows_own(tree)
     if windows_own is None:
         unknown["blocks.windows_own"] = "no Attention.get_kv_cache_spec that makes both kinds of spec"
+    override_checked = _override_checked(tree)
+    if override_checked is None:
+        unknown["blocks.override_checked"] = f"none of {', '.join(PLANNERS)}"
     return BlockFacts(
         proposer=proposer,
         table=_table_unit(tree, unknown),
@@ -56,7 +60,52 @@ def read_blocks(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts 
         default_adapts={platform: _adapts(tree, platform) for platform in default},
         recurrent=read_recurrent(tree, methods) if methods else RecurrentFacts(),
         windows_own=windows_own,
+        cpu_latent=_cpu_latent(tree),
+        override_checked=override_checked,
     )
+
+
+def _override_checked(tree: SourceTree) -> bool | None:
+    """``available_memory = [override * bytes_per_block …]`` in ``get_kv_cache_configs``, which then checks it."""
+    functions = [found for file in PLANNERS if (found := tree.function(file, "get_kv_cache_configs"))]
+    for function in functions:
+        if "num_gpu_blocks_override" not in ast.unparse(function):
+            continue
+        for branch in walk(function, ast.If):
+            bounded = any(dotted(node.targets[0]) == "available_memory" for node in walk(branch, ast.Assign))
+            if bounded and "override" in ast.unparse(branch.test):
+                return True
+    return False if functions or any(tree.module(file) for file in PLANNERS) else None
+
+
+def _cpu_latent(tree: SourceTree) -> LatentBlocks | None:
+    """``if cpu_mla_enabled: cache_config.block_size = 16``, with what the names in the test stand for."""
+    function = tree.function("platforms/cpu.py", "check_and_update_config")
+    if function is None:
+        return None
+    named = {
+        target.id: node.value
+        for node in walk(function, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+
+    def parts(test: ast.expr, depth: int = 6) -> Iterator[ast.AST]:
+        for node in ast.walk(test):
+            yield node
+            if depth and isinstance(node, ast.Name) and node.id in named:
+                yield from parts(named[node.id], depth - 1)
+
+    for branch in walk(function, ast.If):
+        sizes = [literal(n.value) for n in branch.body if isinstance(n, ast.Assign) and _is_block_size(n.targets[0])]
+        nodes = list(parts(branch.test))
+        words = {one.attr for one in nodes if isinstance(one, ast.Attribute)}
+        words |= {str(one.value) for one in nodes if isinstance(one, ast.Constant)}
+        if sizes and isinstance(sizes[0], int) and "use_mla" in words:
+            compared = [one for one in nodes if isinstance(one, ast.Compare)]
+            types = {str(literal(one.comparators[0])) for one in compared if "'model_type'" in ast.unparse(one.left)}
+            return LatentBlocks(sizes[0], "_is_amx_tile_supported" in words, tuple(sorted(types)))
+    return None
 
 
 def _windows_own(tree: SourceTree) -> bool | None:

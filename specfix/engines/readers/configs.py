@@ -37,7 +37,21 @@ def read_configs(tree: SourceTree, unknown: dict[str, str]) -> ConfigClassFacts:
             continue
         found = classes[name] = reader.read(cls)
         wanted += [part for key, part in found.parts.items() if part in index and key not in found.named_parts]
-    return ConfigClassFacts(dict(sorted(types.items())), dict(sorted(classes.items())), _typed(tree))
+    return ConfigClassFacts(
+        dict(sorted(types.items())), dict(sorted(classes.items())), _typed(tree), _heads_within(tree, unknown)
+    )
+
+
+def _heads_within(tree: SourceTree, unknown: dict[str, str]) -> bool | None:
+    """``if text_config is not config and not hasattr(text_config, "num_attention_heads"): raise``, or the assertion of
+    it, in ``get_hf_text_config``."""
+    function = tree.function(FILE, "get_hf_text_config")
+    if function is None:
+        unknown["configs.heads_within"] = f"no get_hf_text_config in {FILE}"
+        return None
+    asserted = [node.test for node in walk(function, ast.Assert)]
+    tests = [node.test for node in walk(function, ast.If) if any(isinstance(each, ast.Raise) for each in node.body)]
+    return any("hasattr(text_config, 'num_attention_heads')" in ast.unparse(test) for test in (*asserted, *tests))
 
 
 def _typed(tree: SourceTree) -> tuple[str, ...]:

@@ -39,7 +39,9 @@ def read_decoder(tree: SourceTree, classes: Classes, path: str) -> Decoder | Non
     counts = _head_dim(tree, classes, layer)
     dropping = any(_drops(one) for lineage in (outer, inner) for one in lineage.classes)
     strict = all(map(_plain_loading, loads)) and not dropping
-    return None if counts is None else Decoder(_set_on_self(inner), _set_on_self(layer), counts, strict)
+    if counts is None:
+        return None
+    return Decoder(_set_on_self(inner), _set_on_self(layer), counts, strict, beside=_set_on_self(outer))
 
 
 def _functions(lineage: Lineage, *names: str) -> Iterator[tuple[Class, ast.FunctionDef]]:

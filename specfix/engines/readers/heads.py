@@ -67,7 +67,25 @@ def read_head(classes: Classes, path: str) -> Head | None:
         qkv_bias=_qkv_bias(_layer_classes(classes, found)),
         demands=tuple(sorted(_demands(loading[1]))),
         passes_bias=passes_bias(classes, found, loading[1]),
+        scaled_by=_scaled_by(lineage),
+        biases=_biases(list(_layer_lineages(classes, found))),
     )
+
+
+def _scaled_by(outer: Lineage) -> str | None:
+    """``LogitsProcessor(…, scale=logit_scale)``, where that is ``getattr(config, "logit_scale", 1.0)``."""
+    for _, function in _inits(outer):
+        asked = {
+            dotted(node.targets[0]): literal(node.value.args[1])
+            for node in walk(function, ast.Assign)
+            if isinstance(node.value, ast.Call) and dotted(node.value.func) == "getattr"
+            if len(node.value.args) == 3 and literal(node.value.args[2]) == 1.0
+        }
+        for call in walk(function, ast.Call):
+            scale = next((dotted(each.value) for each in call.keywords if each.arg == "scale"), None)
+            if dotted(call.func) == "LogitsProcessor" and scale in asked:
+                return str(asked[scale])
+    return None
 
 
 def passes_bias(classes: Classes, inner: Lineage, outer: ast.FunctionDef) -> bool:
@@ -204,14 +222,17 @@ def _outer(lineage: Lineage) -> set[str]:
 
 def _layer_classes(classes: Classes, lineage: Lineage) -> list[ast.AST]:
     """The ``__init__`` functions of the decoder layers."""
-    found: list[ast.AST] = []
+    return [function for made in _layer_lineages(classes, lineage) for function in _own(made)]
+
+
+def _layer_lineages(classes: Classes, lineage: Lineage) -> Iterator[Lineage]:
     for owner, name, value in _assigned(lineage):
         if name == "layers":
             for call in _calls(value):
                 for element in (each for argument in call.args for each in _elements(argument)):
                     for made in _meant(classes, lineage, owner, element):
-                        found += _own(classes.lineage(made)) if made else []
-    return found
+                        if made:
+                            yield classes.lineage(made)
 
 
 def _layers(lineage: Lineage) -> Literal["config", "one"] | None:
@@ -345,6 +366,47 @@ def _qkv_bias(layers: list[ast.AST]) -> Literal["attention_bias", "never"] | Non
                 said = assigned.get(ast.unparse(given), ast.unparse(given))
                 asks = said == "getattr(config, 'attention_bias', False)"
                 return "attention_bias" if asks else "never" if said == "False" else None
+    return None
+
+
+def _biases(layers: list[Lineage]) -> dict[str, tuple[str, ...]]:
+    """Part of a layer to the keys of which any gives it a bias: ``Attention(…, bias_o_proj=bias)`` after ``bias =
+    getattr(config, "attention_bias", False)``, ``MLP(…, bias=getattr(config, "mlp_bias", False))``. Only of layers of
+    one class, and where nothing hangs on a condition."""
+    found: dict[str, tuple[str, ...] | None] = {}
+    for function in _own(layers[0]) if len(layers) == 1 else ():
+        asked: dict[str, tuple[str, ...] | None] = {}
+        made: dict[str, tuple[str, ...] | None] = {}
+        for statement in getattr(function, "body", ()):
+            sure = isinstance(statement, ast.Assign)
+            for node in walk(statement, ast.Assign):
+                name = dotted(node.targets[0]) or ""
+                if "." not in name:
+                    asked[name] = _asked(node.value, asked) if sure else None
+                given = {keyword.arg: keyword.value for keyword in getattr(node.value, "keywords", ())}
+                for attribute, part, argument in PARTS_WITH_BIAS:
+                    if name in {attribute, f"self.{part}"}:
+                        value = given.get(argument)
+                        made[part] = _asked(value, asked) if sure and value and name == attribute else None
+        found = made | found  # the nearest class counts
+    return {part: keys for part, keys in sorted(found.items()) if keys is not None}
+
+
+PARTS_WITH_BIAS = (("self.self_attn", "self_attn.o_proj", "bias_o_proj"), ("self.mlp", "mlp", "bias"))
+
+
+def _asked(value: ast.expr, named: dict[str, tuple[str, ...] | None]) -> tuple[str, ...] | None:
+    """Keys of which any that is true makes ``value`` true; None where it hangs on anything else."""
+    if isinstance(value, ast.Name):
+        return named.get(value.id)
+    if isinstance(value, ast.BoolOp) and isinstance(value.op, ast.Or):
+        parts = [_asked(part, named) for part in value.values]
+        return None if None in parts else tuple(key for part in parts for key in part or ())
+    if isinstance(value, ast.Constant) and value.value is False:
+        return ()
+    if isinstance(value, ast.Call) and dotted(value.func) == "getattr" and len(value.args) == 3:
+        key, default = (literal(argument) for argument in value.args[1:])
+        return (key,) if isinstance(key, str) and default is False else None
     return None
 
 

@@ -70,6 +70,22 @@ def read_lengths(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts
         longer_allowed_by=_permission(bound) if bound else None,
         own_bounded_by=_own_bounds(tree, unknown),
         own_is_draft_length=_own_is_draft_length(tree, unknown),
+        refuses_none=_refuses_none(tree, unknown),
+    )
+
+
+def _refuses_none(tree: SourceTree, unknown: dict[str, str]) -> bool | None:
+    """``if … self.max_model_len < 1: raise`` in a validator of ModelConfig's that runs after the length is derived."""
+    file = tree.config_file("ModelConfig")
+    if file is None:
+        unknown["lengths.refuses_none"] = "no ModelConfig"
+        return None
+    function = tree.function(file, "ModelConfig.validate_model_config_after")
+    return any(
+        isinstance(operator, ast.Lt) and dotted(left) == "self.max_model_len" and literal(right) == 1
+        for node in (walk(function, ast.If) if function else ())
+        if _raises(node.body)
+        for operator, left, right in _comparisons(node.test)
     )
 
 

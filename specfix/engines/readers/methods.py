@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from specfix.engines.facts.drafting import MethodFacts
 from specfix.engines.readers.draft_classes import drafters, extra_slots_refuse, mla_types, renamings
-from specfix.engines.source.tree import SourceTree, literal
+from specfix.engines.source.tree import SourceTree, literal, walk
 
 SPECULATIVE = ("config/speculative.py", "config/__init__.py", "config.py")
 REGISTRY = "model_executor/models/registry.py"
@@ -16,6 +16,9 @@ ALL_MODELS = "_VLLM_MODELS"
 DRAFTS = "_SPECULATIVE_DECODING_MODELS"
 DROPPED = "_PREVIOUSLY_SUPPORTED_MODELS"
 MULTIMODAL = "_MULTIMODAL_MODELS"
+SUFFIXES = "_SUFFIX_TO_DEFAULTS"
+SUFFIX_FILES = ("config/model.py", "config/__init__.py")
+NORMALIZED = "_normalize_archs"  # of the release that exchanges two endings only, and writes them out
 
 
 def read_methods(tree: SourceTree, unknown: dict[str, str]) -> MethodFacts:
@@ -49,11 +52,28 @@ def read_methods(tree: SourceTree, unknown: dict[str, str]) -> MethodFacts:
         extra_slots_refuse=extra_slots_refuse(tree),
         mla_types=plain,
         mla_types_of_heads=heads,
+        suffixes=_suffixes(tree),
     )
-    for fact in ("renamed", "drafters", "extra_slots_refuse", "mla_types", "mla_types_of_heads"):
+    for fact in ("suffixes", "renamed", "drafters", "extra_slots_refuse", "mla_types", "mla_types_of_heads"):
         if getattr(found, fact) is None:
             unknown[f"methods.{fact}"] = "the code that says so is not found"
     return found
+
+
+def _suffixes(tree: SourceTree) -> tuple[str, ...] | None:
+    """Endings that ``_normalize_arch`` puts in one another's places."""
+    for file in SUFFIX_FILES:
+        module = tree.module(file)
+        table = literal(_assigned(module, SUFFIXES)) if module else None
+        if isinstance(table, list) and all(isinstance(entry, tuple) and entry for entry in table):
+            return tuple(str(entry[0]) for entry in table)
+    function = tree.function(REGISTRY, NORMALIZED)
+    for call in walk(function, ast.Call) if function else ():
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "replace":
+            texts = [literal(argument) for argument in call.args]
+            if len(texts) == 2 and all(isinstance(text, str) for text in texts):
+                return tuple(map(str, texts))
+    return None
 
 
 def _assigned(module: ast.Module, name: str) -> ast.expr | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal, TypeVar, cast
 
 from specfix.engines.facts.numbers import Captures, Draws, NumberFacts
+from specfix.engines.source.lift import module_constant
 from specfix.engines.source.tree import SourceTree, dotted, literal, walk
 
 CLASS: Final = "SpeculativeConfig"
@@ -18,6 +19,7 @@ PARALLEL: Final = ("dflash", "dspark")
 V2: Final = "v1/worker/gpu"
 V2_DRAFTERS: Final = f"{V2}/spec_decode"
 V1_PROPOSERS: Final = "v1/spec_decode"
+V1_SAMPLER: Final = "v1/sample/rejection_sampler.py"
 V1_RUNNER: Final = "v1/worker/gpu_model_runner.py"
 STEP: Final = "spec_step_idx"
 
@@ -40,7 +42,25 @@ def read_numbers(tree: SourceTree, unknown: dict[str, str]) -> NumberFacts:
         steps_numbered=read("steps_numbered", _steps_numbered),
         steps_by_type=tuple(_steps_by_type(tree)),
         batch_below_requests=read("batch_below_requests", _batch_below_requests),
+        verified_at_most=read("verified_at_most", _verified_at_most),
     )
+
+
+def _verified_at_most(tree: SourceTree) -> int:
+    """``assert metadata.max_spec_len <= MAX_SPEC_LEN`` in ``RejectionSampler.forward``."""
+    forward = tree.function(V1_SAMPLER, "RejectionSampler.forward")
+    if forward is None:
+        raise ValueError(f"no RejectionSampler in {V1_SAMPLER}")
+    for statement in walk(forward, ast.Assert):
+        test = statement.test
+        if isinstance(test, ast.Compare) and ast.unparse(test.left).endswith(".max_spec_len"):
+            if len(test.ops) == 1 and isinstance(test.ops[0], ast.LtE):
+                side = test.comparators[0]
+                bound = module_constant(tree, V1_SAMPLER, side.id) if isinstance(side, ast.Name) else literal(side)
+                if isinstance(bound, int):
+                    return bound
+            raise ValueError("the bound of max_spec_len is not a number that is written there")
+    return 0
 
 
 def _batch_below_requests(tree: SourceTree) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from specfix.engines.facts.requests import RequestFacts
+from specfix.engines.facts.requests import Range, RequestFacts
 from specfix.engines.source.tree import SourceTree, dotted, literal, walk
 
 # where requests are checked: the newer home first
@@ -26,6 +27,10 @@ NAMES = {
     "bad_words_token_ids", "structured_outputs", "guided_decoding",
 }  # fmt: skip
 
+# what is left where a comparison of the parameter refuses, and where one of a number with it holds
+REFUSES: Mapping[type[ast.cmpop], str] = {ast.Lt: "at_least", ast.LtE: "above", ast.Gt: "at_most"}
+BELOW: Mapping[type[ast.cmpop], str] = {ast.Lt: "above", ast.LtE: "at_least"}
+
 
 def read_requests(tree: SourceTree) -> RequestFacts:
     defaults = _defaults(tree)
@@ -41,7 +46,38 @@ def read_requests(tree: SourceTree) -> RequestFacts:
         defaults=defaults,
         grammar_from_reasoning_end=_grammar_from_reasoning_end(tree),
         greedy_resets=tuple(_greedy_resets(tree)),
+        ranges={name: bounds for name, bounds in sorted(_ranges(tree).items()) if name in (defaults or ())},
     )
+
+
+def _ranges(tree: SourceTree) -> dict[str, Range]:
+    """``if not 0.0 < self.top_p <= 1.0: raise`` and ``if self.top_k < -1: raise`` in ``_verify_args``."""
+    function = tree.function("sampling_params.py", "SamplingParams._verify_args")
+    found: dict[str, Range] = {}
+    for branch in function.body if function else ():
+        if isinstance(branch, ast.If) and isinstance(branch.body[0], ast.Raise):
+            for name, bound, number in _bounds(branch.test):
+                found[name] = replace(found.get(name, Range()), **{bound: number})
+    return found
+
+
+def _bounds(refused: ast.expr) -> Iterator[tuple[str, str, float]]:
+    """(parameter, bound, number): what a test that refuses leaves of it."""
+    if isinstance(refused, ast.Compare) and len(refused.ops) == 1:
+        (op,), (right,) = refused.ops, refused.comparators
+        yield from _bound(refused.left, REFUSES.get(type(op)), right)
+    negated = isinstance(refused, ast.UnaryOp) and isinstance(refused.op, ast.Not) and refused.operand
+    if isinstance(negated, ast.Compare) and len(negated.ops) == 2:
+        (low, high), (middle, right) = negated.ops, negated.comparators
+        yield from _bound(middle, BELOW.get(type(low)), negated.left)
+        yield from _bound(middle, "at_most" if isinstance(high, ast.LtE) else None, right)
+
+
+def _bound(parameter: ast.expr, bound: str | None, number: ast.expr) -> Iterator[tuple[str, str, float]]:
+    block, _, name = (dotted(parameter) or "").partition(".")
+    value = literal(number)
+    if block == "self" and bound and isinstance(value, int | float):
+        yield name, bound, value
 
 
 def _greedy_resets(tree: SourceTree) -> Iterator[str]:

@@ -13,6 +13,7 @@ from specfix.engines.source.tree import SourceTree, dotted, literal, walk
 
 FILES = ("model_executor/layers/rotary_embedding/__init__.py", "model_executor/layers/rotary_embedding.py")
 TYPE = "scaling_type"
+SHARE = "partial_rotary_factor"
 CACHE = "_compute_cos_sin_cache"
 POSITIONS = 2  # third argument of every rotary class: the positions
 KNOWN = frozenset(get_args(Rows)) - {"other"}
@@ -38,7 +39,10 @@ def read_rope(tree: SourceTree, unknown: dict[str, str]) -> RopeFacts:
         return RopeFacts(None, None)
     classes = Classes(tree)
     rows: dict[str, Rows] = {}
+    fractions: set[str] = set()
     for made in _made(function.body, ("default",), None, {}, {}):
+        if any(_fractions_only(classes, file, name) for name in made.classes):
+            fractions |= set(made.types)
         rules = {_rule(classes, file, name, made) for name in made.classes}
         rule = rules.pop() if len(rules) == 1 else "other"
         for rope_type in made.types:
@@ -52,7 +56,27 @@ def read_rope(tree: SourceTree, unknown: dict[str, str]) -> RopeFacts:
     mrope = rows.get("default+mrope_section")
     if mrope is None:
         unknown["rope.mrope"] = "get_rope has no branch for mrope_section"
-    return RopeFacts(dict(sorted(rows.items())), mrope, dict(sorted(_needed(function).items())))
+    needed = dict(sorted(_needed(function).items()))
+    bounded = _bounds_share(function)
+    return RopeFacts(dict(sorted(rows.items())), mrope, needed, bounded, tuple(sorted(fractions)))
+
+
+def _fractions_only(classes: Classes, file: str, name: str) -> bool:
+    """``if isinstance(scaling_factors, float): scaling_factors = [scaling_factors]``, and an int stays what it is."""
+    found = [cls for cls in classes.named(file, name) if cls is not None]
+    init = classes.lineage(found[0]).method("__init__") if len(found) == 1 else None
+    return init is not None and any(
+        ast.unparse(node) == "if isinstance(scaling_factors, float):\n    scaling_factors = [scaling_factors]"
+        for node in walk(init[1], ast.If)
+    )
+
+
+def _bounds_share(function: ast.FunctionDef) -> bool:
+    """``if partial_rotary_factor <= 0.0 or partial_rotary_factor > 1.0: raise``."""
+    return any(
+        ast.unparse(node.test) == f"{SHARE} <= 0.0 or {SHARE} > 1.0" and isinstance(node.body[0], ast.Raise)
+        for node in walk(function, ast.If)
+    )
 
 
 def _needed(function: ast.FunctionDef) -> dict[str, tuple[str, ...]]:

@@ -8,13 +8,15 @@ from typing import Any
 
 from specfix.engines.facts.serving import ServeFacts
 from specfix.engines.readers import flags
+from specfix.engines.readers.config_classes import read_config_classes
+from specfix.engines.readers.flag_bounds import read_flag_bounds
 from specfix.engines.source.standins import UndecidedError
 from specfix.engines.source.tree import SourceTree, literal, walk
 
 COMMAND_FACTS = (
     *("flags", "yaml_nested", "yaml_false"),
     *("positional", "abbreviations", "underscores", "dotted", "dotted_lists", "dotted_sizes", "json_sizes"),
-    *("level_flag", "model_flag", "sizes", "size_fractions"),
+    *("level_flag", "model_flag", "sizes", "size_fractions", "config_classes"),
 )
 ENVS = "envs.py"
 BACKEND_VARIABLE = "VLLM_ATTENTION_BACKEND"
@@ -29,6 +31,7 @@ def read_serve(tree: SourceTree, unknown: dict[str, str]) -> ServeFacts:
         backend_variable=f'"{BACKEND_VARIABLE}"' in (tree.text(ENVS) or ""),
         method_words=words,
         method_kept=kept,
+        bounds=read_flag_bounds(tree),
         **_command(tree, unknown),
     )
 
@@ -44,6 +47,7 @@ def _command(tree: SourceTree, unknown: dict[str, str]) -> dict[str, Any]:
     return {
         "flags": found,
         "positional": flags.positional(command.serve),
+        "config_classes": read_config_classes(tree, [f.config for f in found.values() if f.config], unknown),
         **flags.rules(command, found, unknown),
     }
 

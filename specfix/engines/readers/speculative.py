@@ -10,10 +10,11 @@ from specfix.engines.conditions import names
 from specfix.engines.facts.decisions import Condition, Step
 from specfix.engines.facts.speculative import Key, SpeculativeFacts
 from specfix.engines.readers.annotations import Unreadable, allowed
+from specfix.engines.readers.config_classes import STDLIB, made_by
 from specfix.engines.readers.paths import Paths, Reached
 from specfix.engines.readers.requests import read_requests
 from specfix.engines.source.joining import ends, every, is_lifted, negated
-from specfix.engines.source.lift import RAISES, Lifter, fields_of, imported_from
+from specfix.engines.source.lift import RAISES, Lifter, fields_of
 from specfix.engines.source.tree import SourceTree, dotted, find_function, literal, walk
 
 HOMES = ("config/speculative.py", "config/__init__.py", "config.py")  # the newer home first
@@ -166,17 +167,10 @@ def _refuses_others(
     tree: SourceTree, file: str, node: ast.ClassDef, create: ast.FunctionDef | None, unknown: dict[str, str]
 ) -> bool | None:
     """By the decorators that make the class; pydantic drops keys that are no field unless told to forbid them."""
-    made = _constructed(create)
-    for decorator in node.decorator_list if made else ():
-        name = dotted(decorator.func if isinstance(decorator, ast.Call) else decorator) or ""
-        origin, maker = _maker(tree, file, name)
-        if maker is not None and not any(dotted(call.func) == "dataclass" for call in walk(maker, ast.Call)):
-            continue  # it hands the class back as it is
-        if maker is None and name != "dataclass":
-            break
-        stdlib = _imports_from(tree, origin or file, "dataclass") == "dataclasses"
-        extra = [_extra(scope) for scope in (decorator, maker) if scope is not None]
-        return stdlib or "forbid" in extra
+    made = made_by(tree, file, node) if _constructed(create) else None
+    if made is not None:
+        module, forbidden = made
+        return module == STDLIB or forbidden
     unknown["speculative.refuses_others"] = f"how {CLASS} is made is not understood"
     return None
 
@@ -185,28 +179,6 @@ def _constructed(create: ast.FunctionDef | None) -> bool:
     """Whether all keys are handed to the class: ``SpeculativeConfig(**…)``, or a ``from_dict`` of it."""
     calls = [dotted(call.func) for call in (walk(create, ast.Call) if create else ())]
     return CLASS in calls or f"{CLASS}.from_dict" in calls
-
-
-def _maker(tree: SourceTree, file: str, name: str) -> tuple[str | None, ast.FunctionDef | None]:
-    module = tree.module(file)
-    for origin in (file, imported_from(tree, file, name)):
-        module = tree.module(origin) if origin else None
-        function = find_function(module, name) if module else None
-        if function is not None:
-            return origin, function
-    return None, None
-
-
-def _imports_from(tree: SourceTree, file: str, name: str) -> str | None:
-    module = tree.module(file)
-    for node in walk(module, ast.ImportFrom) if module else ():
-        if any((alias.asname or alias.name) == name for alias in node.names):
-            return node.module
-    return None
-
-
-def _extra(scope: ast.AST) -> object:
-    return next((literal(k.value) for c in walk(scope, ast.Call) for k in c.keywords if k.arg == "extra"), None)
 
 
 def _dashes(create: ast.FunctionDef) -> bool:

@@ -22,14 +22,16 @@ from specfix.errors import CannotCheck, MissingFact
 DATA = Path(__file__).parent / "classes.txt"
 SCHEMA = "specfix/transformers-v1"
 BASE = "PreTrainedConfig"  # the class under all others, by its name of today
+CHECKS = "checks_types"  # mark of the base class: config classes refuse values of other types than their fields'
 FIELDS = ("defaults", "derived", "unknown")  # sections of which a field is in one
 
-State = dict[str, Any]  # sections of a ConfigClass as JSON, empty ones left out
+State = dict[str, Any]  # sections of a ConfigClass as JSON, empty ones left out; and CHECKS
 
 _CLAUSE = re.compile(r"(?P<sign>===?|!=|<=?|>=?|~=)\s*(?P<numbers>\d+(?:\.\d+)*)(?P<all>\.\*)?")
 _END = 1 << 30  # above any patch number
 
 
+@cache
 def class_defaults(model_type: str, required: str | None = None) -> ConfigClass | None:
     """The config class that Transformers has for ``model_type``; a class's own name does as well.
 
@@ -56,6 +58,13 @@ def class_defaults(model_type: str, required: str | None = None) -> ConfigClass 
             distinct[minor] = state
     newest, *others = (_made(minor, state) for minor, state in distinct.items())
     return replace(newest, others=tuple(others), missing_in=tuple(minor for minor in wanted if minor not in present))
+
+
+@cache
+def types_checked(required: str | None = None) -> bool:
+    """Whether the config classes of all known minors in the range check the types of their fields. MissingFact as in
+    :func:`class_defaults`."""
+    return all(state and state.get(CHECKS) for state in _states(_lines(), BASE, minors(required)).values())
 
 
 def named_in(path: str) -> bool:

@@ -1,4 +1,4 @@
-"""Read the config classes of one Transformers from its source."""
+"""Read the config classes of one Transformers, and the names of its model classes, from its source."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from specfix.engines.facts.classes import ConfigClass
 from specfix.engines.source.classes import Class
 from specfix.engines.source.defaults import Defaults
 from specfix.engines.source.symbolic.machine import ROOTS
-from specfix.engines.source.tree import SourceTree, dotted, walk
-from specfix.engines.transformers.lookup import BASE, FIELDS, State, same
+from specfix.engines.source.tree import SourceTree, dotted, literal, walk
+from specfix.engines.transformers.lookup import BASE, CHECKS, FIELDS, State, same
 from specfix.errors import CannotCheck
 
 PACKAGE = "transformers"
 ROOT_FILE = "configuration_utils.py"
 MAPPING = "CONFIG_MAPPING_NAMES"
+OTHER_FRAMEWORKS = ("modeling_tf_", "modeling_flax_")
 MAPPING_FILES = ("models/auto/auto_mappings.py", "models/auto/configuration_auto.py")
 
 
 def read_classes(package: Path) -> dict[str, State]:
     """Each model type's config class of the Transformers package folder ``package``, without what is its base class's;
-    under their own names the base class and those inner classes that are no model type's. CannotCheck where it is no
-    such package."""
+    under their own names the base class and those inner classes that are no model type's. The base class is marked
+    where it and all others are ``strict``. CannotCheck where it is no such package."""
     tree = SourceTree(package)
     types = dict(_mapping(tree))
     reader = Defaults(tree, PACKAGE)
@@ -34,19 +35,32 @@ def read_classes(package: Path) -> dict[str, State]:
     if not types or root is None:
         raise CannotCheck(f"{package} is no readable Transformers package")
     index = _index(tree)
-    base = reader.read(Class(ROOT_FILE, root))
-    found = {BASE: _state(base)}
+    base = Class(ROOT_FILE, root)
+    found = {BASE: _state(reader.read(base))}
+    checked = _is_strict(tree, base)
     wanted = dict(types)
     while wanted:
         name, class_name = wanted.popitem()
         if name in found or class_name not in index:
             continue
+        checked = checked and _is_strict(tree, index[class_name])
         facts = reader.read(index[class_name])
         for key, part in facts.parts.items():
             if key not in facts.named_parts and part:
                 facts.parts[key] = key_of(index.get(part), part, types)
                 wanted.setdefault(facts.parts[key], part)
         found[name] = _without(_state(facts), found[BASE])
+    if checked:
+        found[BASE][CHECKS] = True
+    return found
+
+
+def read_models(package: Path) -> set[str]:
+    """The model classes that the Transformers package folder ``package`` hands out."""
+    found: set[str] = set()
+    for file in (package / "models").rglob("modeling_*.py"):
+        if not file.name.startswith(OTHER_FRAMEWORKS):
+            found |= set(_handed_out(file.read_text("utf-8", "replace")))
     return found
 
 
@@ -56,6 +70,17 @@ def key_of(cls: Class | None, name: str, types: dict[str, str]) -> str:
     value = getattr(stated, "value", None)
     model_type = value.value if isinstance(value, ast.Constant) else None
     return str(model_type) if types.get(str(model_type)) == name else name
+
+
+def _handed_out(text: str) -> list[str]:
+    """What a module lists as ``__all__``, with which it ends. What stands before is long, and is not parsed."""
+    start = text.rfind("\n__all__ = [")
+    try:
+        body = ast.parse(text[start:] if start >= 0 else "").body
+    except SyntaxError:
+        return []
+    names = literal(getattr(body[0], "value", None)) if body else None
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
 def _mapping(tree: SourceTree) -> Iterator[tuple[str, str]]:
@@ -79,6 +104,27 @@ def _pairs(value: ast.AST | None) -> Iterator[tuple[str, str]]:
             texts = [each.value for each in part if isinstance(each, ast.Constant) and isinstance(each.value, str)]
             if len(texts) == len(part) == 2:
                 yield texts[0], texts[1]
+
+
+def _is_strict(tree: SourceTree, cls: Class) -> bool:
+    """Whether huggingface_hub's ``strict`` decorates the class: it refuses a value that a field's type does not take.
+    Some classes import it from where the base class is, which is asked first."""
+    module = tree.module(cls.file)
+    names = {
+        alias.asname or alias.name
+        for statement in (module.body if module else ())
+        if isinstance(statement, ast.ImportFrom) and _has_strict(statement, cls.file)
+        for alias in statement.names
+        if alias.name == "strict"
+    }
+    return any(dotted(each.func if isinstance(each, ast.Call) else each) in names for each in cls.node.decorator_list)
+
+
+def _has_strict(statement: ast.ImportFrom, file: str) -> bool:
+    module = statement.module or ""
+    if file != ROOT_FILE and statement.level == file.count("/") + 1:
+        return module == ROOT_FILE.removesuffix(".py")
+    return not statement.level and module.partition(".")[0] == "huggingface_hub"
 
 
 def _index(tree: SourceTree) -> dict[str, Class]:

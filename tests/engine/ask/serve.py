@@ -1,6 +1,7 @@
 """What `vllm serve` takes, and what the engine makes of environment variables, by the engine's own word.
 
-Prints {"flags": {name: …}, "positional", "rules": {…}, "variables": {name: {"default", "reads": {text: value}}}}. A
+Prints {"flags": {name: …}, "positional", "rules": {…}, "classes": {name: {"keys": […], "refuses": …}}, "variables":
+{name: {"default", "reads": {text: value}}}}. A
 flag tells its spellings, which of them turn it off, what argparse holds of it, and what its conversion makes of each
 of TEXTS. A value that is no JSON is {"made of": {…}} for a config, {"no JSON": its repr} else; REFUSED is a text that
 is not taken.
@@ -39,6 +40,7 @@ def main() -> None:
         "flags": flags(serve),
         "positional": [action.dest for action in serve._actions if not action.option_strings],
         "rules": rules(whole),
+        "classes": classes(),
         "variables": variables(),
     }
     print(json.dumps(told))
@@ -161,6 +163,31 @@ def rules(whole: Any) -> dict[str, Any]:
         ]
         == [False, False],
     }
+
+
+def classes() -> dict[str, Any]:
+    """Each config class: which names pydantic takes of it, asked one by one, and whether it refuses another."""
+    from pydantic import TypeAdapter, ValidationError
+
+    def refused(cls: type, name: str) -> bool:
+        try:
+            TypeAdapter(cls).validate_json(json.dumps({name: {"no": "such value"}}))
+        except ValidationError as error:
+            kinds = {each["type"] for each in error.errors() if each["loc"] == (name,)}
+            return "unexpected_keyword_argument" in kinds
+        except Exception:  # the class's own code, on a value that makes no sense
+            return False
+        return False
+
+    told = {}
+    for name, cls in vars(importlib.import_module("vllm.config")).items():
+        if dataclasses.is_dataclass(cls) and isinstance(cls, type):
+            if hasattr(cls, "__post_init__"):  # what a config does once its keys are taken: look a model up, say
+                cls.__post_init__ = lambda self, *given: None
+            names = {field.name for field in dataclasses.fields(cls)} | set(cls.__init__.__annotations__)
+            taken = sorted(each for each in names - {"return"} if not refused(cls, each))
+            told[name] = {"keys": taken, "refuses": refused(cls, "no_such_key")}
+    return told
 
 
 def variables() -> dict[str, Any]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from specfix.deployment import Location
-from specfix.deployment.expected import check_types
+from specfix.deployment.expected import as_read, check_types, wrong_values
 from specfix.errors import CannotCheck
 
 from .samples import SPECULATORS, config
@@ -84,21 +84,24 @@ WRONG = [
     ({"rope_parameters": {"rope_theta": {}}}, "/rope_parameters/rope_theta is {}, not"),
     ({"rope_scaling": {"mrope_section": [1.5]}}, "/rope_scaling/mrope_section is [1.5], not"),
     ({"target_layer_ids": {"0": 1}}, '/target_layer_ids is {"0": 1}, not a list of whole numbers'),
-    ({"eagle_aux_hidden_state_layer_ids": [1.0]}, "/eagle_aux_hidden_state_layer_ids is [1.0], not"),
+    ({"eagle_aux_hidden_state_layer_ids": [1.5]}, "/eagle_aux_hidden_state_layer_ids is [1.5], not"),
     ({"dflash_config": {"target_layer_ids": 5}}, "/dflash_config/target_layer_ids is 5, not"),
     ({"eagle_config": [1]}, "/eagle_config is [1], not an object"),
     ({"eagle_config": {"target_layer_ids": "1"}}, '/eagle_config/target_layer_ids is "1", not'),
     ({"layer_types": 5}, "/layer_types is 5, not a list of strings"),
     ({"layer_types": [{}]}, "/layer_types is [{}], not a list of strings"),
     ({"num_aux_hidden_states": "three"}, '/num_aux_hidden_states is "three", not a whole number'),
-    ({"num_experts": ["8"]}, '/num_experts is ["8"], not a whole number from 0 to 2^40, or a list of them'),
+    ({"num_experts": ["8"]}, '/num_experts is ["8"], not a whole number up to 2^40, or a list of them'),
     ({"max_position_embeddings": 2**40 + 1}, "/max_position_embeddings is 1099511627777, not"),
     ({"vocab_size": 10**399}, "/vocab_size is 1000"),
     ({"rope_theta": 10**399}, "/rope_theta is 1000"),
     ({"rope_scaling": {"factor": 1e308}}, "/rope_scaling/factor is 1e+308, not a positive number up to 2^40"),
     ({"target_layer_ids": [10**399]}, "/target_layer_ids is [1000"),
     ({"mtp_config": {"num_nextn_predict_layers": "1"}}, '/mtp_config/num_nextn_predict_layers is "1", not'),
-    ({"speculators_model_type": {}}, "/speculators_model_type is {}, not a string"),
+    ({"speculators_model_type": {}, "speculators_config": {}}, "/speculators_model_type is {}, not a string"),
+    ({"dtype": "many"}, '/dtype is "many", not the name of a type of numbers'),
+    ({"seq_length": "long"}, '/seq_length is "long", not a whole number up to 2^40'),
+    ({"rope_scaling": {"rope_type": "yarn", "original_max_position_embeddings": 0}}, "is 0, not a positive"),
     (
         {"speculators_model_type": "eagle3", "transformer_layer_config": {"vocab_size": 1.5}},
         "/transformer_layer_config/vocab_size is 1.5, not",
@@ -110,6 +113,8 @@ WRONG = [
 def test_a_value_of_another_type_is_refused_with_its_line(values: dict[str, object], message: str) -> None:
     with pytest.raises(CannotCheck) as refused:
         check_types(config(values))
+        for method in ("eagle3", "dspark", "deepseek_mtp"):
+            as_read(config(values), method)
     assert message in str(refused.value)
     assert str(refused.value).startswith("config.json, line ")
 
@@ -131,7 +136,36 @@ def test_a_value_of_another_type_is_refused_with_its_line(values: dict[str, obje
         {"moe_num_experts": [64, 64], "num_experts": 8, "bias": False, "block_configs": [{}], "method": 3},
         {"time_step_limit": [0.0, float("inf")], "intermediate_size": [1, 2]},
         {"vision_config": {"hidden_size": "large"}},
+        {"torch_dtype": "torch.bfloat16", "dtype": "float8_e4m3fn", "rope_scaling": [], "seq_length": -1},
     ],
 )
 def test_what_real_configs_hold_passes(values: dict[str, object]) -> None:
     check_types(config(values))
+    assert as_read(config(values), "eagle3") == (config(values), [])
+
+
+@pytest.mark.parametrize(
+    ("values", "method", "pointer"),
+    [
+        ({"dspark_target_layer_ids": 3}, "eagle3", "/dspark_target_layer_ids"),
+        ({"draft_vocab_size": "many"}, "draft_model", "/draft_vocab_size"),
+        ({"eagle_config": {"eagle_aux_hidden_state_layer_ids": 4, "x": 1}}, "eagle", "/eagle_config/eagle_aux"),
+        ({"num_nextn_predict_layers": -1, "attention_head_dim": 0}, "eagle3", "/num_nextn_predict_layers"),
+        ({"transformer_layer_config": 7, "rotary_emb_base": "x"}, "eagle3", "/transformer_layer_config"),
+        (
+            {"rope_scaling": {"rope_type": "linear", "factor": 2.0, "original_max_position_embeddings": -1}},
+            "eagle3",
+            "/rope_scaling/original_max_position_embeddings",
+        ),
+    ],
+)
+def test_a_wrong_value_that_nobody_reads_is_told_and_counts_as_null(
+    values: dict[str, object], method: str, pointer: str
+) -> None:
+    before = config(values)
+    check_types(before)
+    read, told = as_read(before, method)
+    assert told[0].startswith(f"config.json: {pointer}")
+    assert len(told) == len(list(wrong_values(before))) and not list(wrong_values(read))
+    assert before == config(values) and read.text == before.text
+    assert read.values.keys() == before.values.keys()

@@ -151,6 +151,15 @@ def test_amd(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert (here.name, here.platform, here.devices, here.memory_gib) == ("gfx942", "rocm", 2, 192.0)
 
 
+def test_packages_beside_the_engine(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    bare.setattr(probe, "folder_of", {}.get)
+    assert probe.probe(root=tmp_path).packages is None  # the engine lives elsewhere
+    bare.setattr(probe, "folder_of", {"vllm": tmp_path}.get)
+    assert probe.probe(root=tmp_path).packages == ()
+    bare.setattr(probe, "folder_of", {"vllm": tmp_path, "arctic_inference": tmp_path}.get)
+    assert probe.probe(root=tmp_path).packages == ("arctic_inference",)
+
+
 def test_triton_is_found_without_being_imported(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
     package = tmp_path / "site" / "triton"
     (package / "backends" / "nvidia").mkdir(parents=True)

@@ -50,7 +50,8 @@ def test_facts_are_written_and_checked(sources: Path, tmp_path: Path, capsys: py
     assert main([*arguments, "--check"]) == 1
     assert (
         capsys.readouterr().out
-        == "vllm 1.0: rope.needed, rope.rows, unknown.rope.mrope, unknown.rope.needed, unknown.rope.rows\n"
+        == "vllm 1.0: rope.fractions_only, rope.needed, rope.rows, rope.share_bounded, unknown.rope.mrope, "
+        "unknown.rope.needed, unknown.rope.rows\n"
     )
     assert main(arguments) == 0
     rope.write_text(ROPE.replace('== "default"', 'in ("default", "ntk")'))

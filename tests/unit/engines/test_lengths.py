@@ -148,8 +148,26 @@ def test_a_release_that_scales_yarn_and_raises_nothing(tmp_path: Path) -> None:
         refuses_longer=False,
         own_bounded_by=(),
         own_is_draft_length=False,
+        refuses_none=False,
     )
     assert not unknown
+
+
+@pytest.mark.parametrize(
+    ("test", "refuses"),
+    [("isinstance(length, int) or self.max_model_len < 1", True), ("isinstance(length, int)", False)],
+)
+def test_a_length_below_one(tmp_path: Path, test: str, refuses: bool) -> None:
+    validator = f"""
+        class ModelConfig:
+            def validate_model_config_after(self):
+                if not {test}:
+                    raise ValueError("not a length")
+    """
+    facts, _ = read(
+        tmp_path, {**OLD, "config/model.py": OLD["config/model.py"].replace("class ModelConfig: ...", "") + validator}
+    )
+    assert facts.refuses_none is refuses
 
 
 def test_a_length_that_is_asked_for_and_is_above_the_derived_one(tmp_path: Path) -> None:
@@ -219,6 +237,7 @@ def test_a_release_that_raises_positions_and_limits_the_target(tmp_path: Path) -
         refuses_longer=False,
         own_bounded_by=(),
         own_is_draft_length=False,
+        refuses_none=False,
     )
     assert not unknown
 

@@ -28,7 +28,8 @@ FILES = {
 }
 # what is read elsewhere: test_read_draft_classes
 NOT_IN_REGISTRY = {
-    f"methods.{fact}" for fact in ("renamed", "drafters", "extra_slots_refuse", "mla_types", "mla_types_of_heads")
+    f"methods.{fact}"
+    for fact in ("suffixes", "renamed", "drafters", "extra_slots_refuse", "mla_types", "mla_types_of_heads")
 }
 
 
@@ -78,3 +79,35 @@ def test_the_shipped_releases() -> None:
     assert "dflash" not in find_engine("0.16.0").methods.methods
     assert "dspark" in find_engine("0.33.0").methods.methods
     assert "medusa" not in find_engine("0.33.0").methods.methods
+
+
+TABLE = """
+    _SUFFIX_TO_DEFAULTS: list[tuple[str, tuple[str, str]]] = [
+        ("ForCausalLM", ("generate", "none")),
+        ("Model", ("pooling", "embed")),
+    ]
+"""
+WRITTEN_OUT = """
+    class _ModelRegistry:
+        def _normalize_archs(self, architectures):
+            for arch in architectures:
+                found.append(arch.replace("ForSequenceClassification", "ForCausalLM"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "suffixes"),
+    [
+        ("config/model.py", TABLE, ("ForCausalLM", "Model")),
+        ("config/__init__.py", TABLE, ("ForCausalLM", "Model")),
+        ("model_executor/models/registry.py", WRITTEN_OUT, ("ForSequenceClassification", "ForCausalLM")),
+        ("config/model.py", "_SUFFIX_TO_DEFAULTS = made()", None),
+        ("config/model.py", "", None),
+    ],
+)
+def test_endings_that_stand_for_one_another(
+    tmp_path: Path, file: str, text: str, suffixes: tuple[str, ...] | None
+) -> None:
+    facts, unknown = read(tmp_path, {**FILES, file: dedent(FILES.get(file, "")) + dedent(text)})
+    assert facts.suffixes == suffixes
+    assert ("methods.suffixes" in unknown) == (suffixes is None)

@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from specfix.engines.facts.hardware import BlockFacts, KernelSizes
+from specfix.engines.facts.hardware import BlockFacts, KernelSizes, LatentBlocks
 from specfix.engines.readers.blocks import read_blocks
 from specfix.engines.source.tree import SourceTree
 
@@ -222,3 +222,47 @@ def test_whether_a_window_has_a_size_of_its_own(tmp_path: Path, size: str, own: 
         """
     facts, _ = read(tmp_path, {"model_executor/layers/attention/attention.py": layer})
     assert facts.windows_own is own
+
+
+@pytest.mark.parametrize(
+    ("test", "blocks"),
+    [
+        ("latent", LatentBlocks(16)),
+        ("latent and not amx", LatentBlocks(16, unless_amx=True)),
+        ("latent and not other", LatentBlocks(16, not_types=("deepseek_v4",))),
+        ("other", None),
+    ],
+)
+def test_blocks_of_latent_attention_on_a_cpu(tmp_path: Path, test: str, blocks: LatentBlocks | None) -> None:
+    platform = f"""
+        class Cpu:
+            def check_and_update_config(cls, vllm_config):
+                latent = getattr(model_config, "use_mla", False)
+                amx = torch.cpu._is_amx_tile_supported()
+                other = getattr(model_config.hf_config, "model_type", None) == "deepseek_v4"
+                if {test}:
+                    if cache_config.block_size != 16:
+                        logger.warning("overridden")
+                    cache_config.block_size = 16
+                elif not cache_config.user_specified_block_size:
+                    cache_config.block_size = 128
+        """
+    facts, _ = read(tmp_path, {"platforms/cpu.py": platform})
+    assert facts.cpu_latent == blocks
+
+
+@pytest.mark.parametrize(("assigned", "checked"), [("available_memory", True), ("num_blocks", False)])
+def test_whether_an_override_is_checked(tmp_path: Path, assigned: str, checked: bool) -> None:
+    planner = f"""
+        def get_kv_cache_configs(vllm_config, available_memory):
+            override = vllm_config.cache_config.num_gpu_blocks_override
+            if override is not None:
+                {assigned} = [override * bytes_per_block]
+        """
+    facts, unknown = read(tmp_path, {"v1/core/kv_cache_utils.py": planner})
+    assert facts.override_checked is checked and "blocks.override_checked" not in unknown
+
+
+def test_a_release_without_a_planner(tmp_path: Path) -> None:
+    facts, unknown = read(tmp_path, {"__init__.py": ""})
+    assert facts.override_checked is None and "blocks.override_checked" in unknown

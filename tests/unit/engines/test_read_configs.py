@@ -42,10 +42,19 @@ class SecondConfig(FirstConfig):
 """
 
 
-def tree(folder: Path, registry: str) -> SourceTree:
+HEADS_WITHIN = """
+def get_hf_text_config(config):
+    text_config = config.get_text_config()
+    if text_config is not config and not hasattr(text_config, "num_attention_heads"):
+        raise ValueError
+    return text_config
+"""
+
+
+def tree(folder: Path, registry: str, function: str = HEADS_WITHIN) -> SourceTree:
     configs = folder / "transformers_utils" / "configs"
     configs.mkdir(parents=True)
-    (configs.parent / "config.py").write_text(textwrap.dedent(registry))
+    (configs.parent / "config.py").write_text(textwrap.dedent(registry) + function)
     (configs / "some.py").write_text(CLASSES)
     return SourceTree(folder)
 
@@ -73,3 +82,18 @@ def test_architectures_that_stand_for_a_model_type(tmp_path: Path) -> None:
     table = '_ARCHITECTURE_TO_MODEL_TYPE: dict[str, str] = {"SecondForCausalLM": "second"}\n'
     assert read_configs(tree(tmp_path, NEW + table), {}).typed == ("SecondForCausalLM",)
     assert read_configs(tree(tmp_path / "older", NEW), {}).typed == ()
+
+
+@pytest.mark.parametrize(
+    ("function", "needed"),
+    [
+        (HEADS_WITHIN, True),
+        ('def get_hf_text_config(c):\n    assert hasattr(text_config, "num_attention_heads")\n', True),
+        ("def get_hf_text_config(config):\n    return config.get_text_config()\n", False),
+        ("", None),
+    ],
+)
+def test_a_text_config_needs_heads(tmp_path: Path, function: str, needed: bool | None) -> None:
+    unknown: dict[str, str] = {}
+    assert read_configs(tree(tmp_path, NEW, function), unknown).heads_within is needed
+    assert ("configs.heads_within" in unknown) is (needed is None)

@@ -78,6 +78,7 @@ def test_a_plain_model(tmp_path: Path) -> None:
         layer_parts=("input_layernorm", "mlp", "self_attn"),
         head_dim=True,
         strict=True,
+        beside=("lm_head", "model"),
     )
 
 

@@ -77,7 +77,12 @@ class DecoderLayer(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.hidden_size = config.hidden_size
-        self.self_attn = Attention(config)
+        bias = getattr(config, "attention_bias", False) or getattr(config, "bias", False)
+        bias_o = bias
+        if hasattr(config, "qkv_bias"):
+            bias = config.qkv_bias
+        self.self_attn = Attention(config, bias=bias, bias_o_proj=bias_o)
+        self.mlp = nn.Linear(8, 8, bias=getattr(config, "mlp_bias", False))
 """
 LAYERS = """
 class QKVParallelLinear:
@@ -112,6 +117,54 @@ def test_a_head(tmp_path: Path) -> None:
     assert (head.qkv_bias, head.fc_bias, head.fc_states) == ("attention_bias", False, ("2",))
     assert head.renames == {"midlayer.": "layers.0."} and head.skipped == ("confidence_head", "t2d")
     assert {"norm_before_fc", "num_hidden_layers"} <= set(head.keys) and head.notes_own == ("embed_tokens", "lm_head")
+    assert head.scaled_by is None
+
+
+SCALED = """        logit_scale = getattr(self.config, "logit_scale", 1.0)
+        self.logits_processor = LogitsProcessor(config.draft_vocab_size, scale=logit_scale)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "key"),
+    [
+        (SCALED, "logit_scale"),
+        (SCALED.replace("logit_scale", "output_scale"), "output_scale"),
+        (SCALED.replace(", 1.0", ""), None),
+        (SCALED.replace("scale=logit_scale", "scale=1.0"), None),
+    ],
+)
+def test_what_logits_are_multiplied_by(tmp_path: Path, code: str, key: str | None) -> None:
+    text = HEAD.replace("        self.lm_head =", f"{code}        self.lm_head =")
+    source = tree(tmp_path, **{f"{MODELS}head": text, f"{MODELS}base": BASE, "model_executor__layers__linear": LAYERS})
+    head = read_head(Classes(source), "head:Head")
+    assert head is not None and head.scaled_by == key
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "biases"),
+    [
+        ("", "", {"mlp": ("mlp_bias",), "self_attn.o_proj": ("attention_bias", "bias")}),
+        ("bias_o_proj=bias_o", "bias_o_proj=bias", {"mlp": ("mlp_bias",)}),  # it hangs on a condition
+        ("bias_o_proj=bias_o", "", {"mlp": ("mlp_bias",)}),
+        ('getattr(config, "mlp_bias", False)', "False", {"mlp": (), "self_attn.o_proj": ("attention_bias", "bias")}),
+        ("self.mlp =", "if moe: self.mlp =", {"self_attn.o_proj": ("attention_bias", "bias")}),
+    ],
+)
+def test_biases_by_key(tmp_path: Path, old: str, new: str, biases: dict[str, tuple[str, ...]]) -> None:
+    base = BASE.replace(old, new) if old else BASE
+    source = tree(tmp_path, **{f"{MODELS}head": HEAD, f"{MODELS}base": base, "model_executor__layers__linear": LAYERS})
+    head = read_head(Classes(source), "head:Head")
+    assert head is not None and head.biases == biases
+
+
+def test_biases_of_the_nearest_class(tmp_path: Path) -> None:
+    own = HEAD.replace(
+        "        self.hidden_norm", "        self.mlp = Norm(config.hidden_size)\n        self.hidden_norm"
+    )
+    source = tree(tmp_path, **{f"{MODELS}head": own, f"{MODELS}base": BASE, "model_executor__layers__linear": LAYERS})
+    head = read_head(Classes(source), "head:Head")
+    assert head is not None and "mlp" not in head.biases
 
 
 def test_a_head_that_loads_otherwise(tmp_path: Path) -> None:

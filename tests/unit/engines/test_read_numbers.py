@@ -169,3 +169,30 @@ def test_a_batch_below_its_requests(tmp_path: Path, action: str, refused: bool) 
         f"            {action}\n"
     )
     assert read(tmp_path, {"config/scheduler.py": scheduler})[0].batch_below_requests is refused
+
+
+SAMPLER = """
+MAX_SPEC_LEN = {limit}
+
+
+class RejectionSampler:
+    def forward(self, metadata):
+        {check}
+        return metadata
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "check", "found"),
+    [
+        ("32", "assert metadata.max_spec_len <= MAX_SPEC_LEN", 32),
+        ("32", "assert metadata.max_spec_len <= 64, 'too many'", 64),
+        ("32", "assert metadata.other <= MAX_SPEC_LEN", 0),
+        ("limit()", "assert metadata.max_spec_len <= MAX_SPEC_LEN", None),
+        ("32", "assert metadata.max_spec_len == MAX_SPEC_LEN", None),
+    ],
+)
+def test_drafts_that_the_sampler_takes(tmp_path: Path, limit: str, check: str, found: int | None) -> None:
+    facts, unknown = read(tmp_path, {"v1/sample/rejection_sampler.py": SAMPLER.format(limit=limit, check=check)})
+    assert facts.verified_at_most == found
+    assert ("numbers.verified_at_most" in unknown) == (found is None)

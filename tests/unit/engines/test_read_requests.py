@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from specfix.engines.facts.requests import RequestFacts
+from specfix.engines.facts.requests import Range, RequestFacts
 from specfix.engines.readers.requests import STRUCTURED, read_requests
 from specfix.engines.source.tree import SourceTree
 
@@ -128,3 +128,35 @@ def test_what_a_greedy_request_loses(tmp_path: Path) -> None:
                     self._verify_greedy_sampling()
         """
     assert read(tmp_path, {"sampling_params.py": made}).greedy_resets == ("top_k", "min_p")
+
+
+def test_what_a_parameter_may_be(tmp_path: Path) -> None:
+    checks = """
+        class SamplingParams:
+            def _verify_args(self):
+                if not -2.0 <= self.presence_penalty <= 2.0:
+                    raise ValueError("a penalty")
+                if not 0.0 < self.top_p <= 1.0:
+                    raise ValueError("top_p")
+                if self.repetition_penalty <= 0.0:
+                    raise ValueError("another penalty")
+                if self.temperature < 0.0:
+                    raise ValueError("cold")
+                if self.temperature > 2.0:
+                    raise ValueError("hot")
+                if self.top_k < -1:
+                    warn("top_k")
+                if self.min_p > LIMIT:
+                    raise ValueError("min_p")
+        """
+    defaults = """
+        class ModelConfig:
+            def get_diff_sampling_param(self):
+                available_params = ["repetition_penalty", "temperature", "top_k", "top_p", "min_p"]
+        """
+    facts = read(tmp_path, {"sampling_params.py": checks, "config/model.py": defaults})
+    assert facts.ranges == {
+        "repetition_penalty": Range(above=0.0),
+        "temperature": Range(at_least=0.0, at_most=2.0),
+        "top_p": Range(above=0.0, at_most=1.0),
+    }

@@ -138,10 +138,10 @@ NESTED = """
 """
 
 
-def read(root: Path, get_rope: str) -> tuple[RopeFacts, dict[str, str]]:
+def read(root: Path, get_rope: str, classes: str = CLASSES) -> tuple[RopeFacts, dict[str, str]]:
     (root / FOLDER).mkdir(parents=True)
     (root / FOLDER / "__init__.py").write_text(dedent(get_rope))
-    (root / FOLDER / "classes.py").write_text(dedent(CLASSES))
+    (root / FOLDER / "classes.py").write_text(dedent(classes))
     unknown: dict[str, str] = {}
     return read_rope(SourceTree(root), unknown), unknown
 
@@ -175,6 +175,39 @@ def test_each_type_has_the_rows_of_its_class(tmp_path: Path) -> None:
         "yarn": ("original_max_position_embeddings",),
     }
     assert set(unknown) == {"rope.rows.computed", "rope.rows.odd", "rope.rows.odd_long"}
+
+
+@pytest.mark.parametrize(
+    ("test", "bounded"),
+    [
+        (
+            "if partial_rotary_factor <= 0.0 or partial_rotary_factor > 1.0: raise ValueError(partial_rotary_factor)",
+            True,
+        ),
+        ("if partial_rotary_factor <= 0.0 or partial_rotary_factor > 1.0: log(partial_rotary_factor)", False),
+        ("if partial_rotary_factor < 1.0: rotary_dim = int(rotary_dim * partial_rotary_factor)", False),
+    ],
+)
+def test_the_share_that_is_rotated(tmp_path: Path, test: str, bounded: bool) -> None:
+    facts, _ = read(
+        tmp_path, FLAT.replace("        if dual is not None:", f"        {test}\n        if dual is not None:")
+    )
+    assert facts.share_bounded is bounded
+    assert facts.rows and facts.rows["linear"] == "max_position*factor"
+
+
+@pytest.mark.parametrize(
+    ("types", "found"),
+    [("float", ("deep_llama", "deep_yarn", "linear")), ("(int, float)", ()), ("float | int", ()), ("list", ())],
+)
+def test_a_factor_that_must_be_a_fraction(tmp_path: Path, types: str, found: tuple[str, ...]) -> None:
+    first = "            super().__init__(head_size, rotary_dim, max_position_embeddings, base)\n"
+    taken = (
+        f"            if isinstance(scaling_factors, {types}):\n                scaling_factors = [scaling_factors]\n"
+    )
+    head, scaled, rest = CLASSES.partition("class ScaledEmbedding")
+    facts, _ = read(tmp_path, FLAT, head + scaled + rest.replace(first, taken + first, 1))
+    assert facts.fractions_only == found
 
 
 def test_the_older_shape_without_parameters_first(tmp_path: Path) -> None:

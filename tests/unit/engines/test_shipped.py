@@ -21,6 +21,7 @@ MAY_BE_UNKNOWN = 0.03  # of a kind of fact
 MOST = 2_000_000  # bytes, compressed
 # facts of which None says something: there is no such rule, list or limit, or no speculators format
 MAY_BE_NONE = {
+    "blocks.cpu_latent",
     "cpu.refuses",
     "eagle.config_stage",
     "lengths.overriding_key",

@@ -11,7 +11,16 @@ from pathlib import Path
 import pytest
 
 from specfix.engines.facts.classes import ConfigClass
-from specfix.engines.transformers import build, class_defaults, fields, lookup, resolve
+from specfix.engines.transformers import (
+    build,
+    class_defaults,
+    fields,
+    has_model_class,
+    lookup,
+    models,
+    resolve,
+    types_checked,
+)
 from specfix.engines.transformers.expressions import evaluate
 from specfix.engines.transformers.read import read_classes
 from specfix.errors import CannotCheck, MissingFact
@@ -61,8 +70,30 @@ class TinyMoreConfig(TinyConfig):
 """
 
 
-def package(folder: Path, size: int, more: bool = True) -> Path:
+MODELS = """
+    from torch import nn
+
+    class TinyModel(nn.Module):
+        pass
+
+    __all__ = [
+        "TinyModel",
+        "Tiny{name}ForCausalLM",
+    ]
+"""
+
+
+HUB = "from huggingface_hub.dataclasses import strict\n"
+STRICT = {"_utils.py": HUB, "n_tiny.py": HUB, "n_tiny_more.py": "from ...configuration_utils import strict\n"}
+
+
+def package(folder: Path, size: int, more: bool = True, strict: dict[str, str] | None = None) -> Path:
+    """Of the files whose name ends as a key of ``strict`` does all classes are decorated, by what it imports."""
     files = {
+        "models/tiny/modeling_tiny.py": MODELS.format(name="More" if more else ""),
+        "models/tiny/modeling_tf_tiny.py": '\n__all__ = ["TFTinyModel"]\n',
+        "models/tiny/modeling_broken.py": '\n__all__ = ["Broken",\n',
+        "models/tiny/modeling_none.py": "x = 1\n",
         "configuration_utils.py": ROOT,
         "models/auto/configuration_auto.py": MAPPING,
         "models/tiny/configuration_tiny.py": TINY.format(size=size),
@@ -70,23 +101,27 @@ def package(folder: Path, size: int, more: bool = True) -> Path:
     }
     for name, text in files.items():
         (folder / "transformers" / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / "transformers" / name).write_text(textwrap.dedent(text))
+        source = textwrap.dedent(text)
+        for end, imported in (strict or {}).items():
+            if name.endswith(end):
+                source = imported + source.replace("class ", "@strict\nclass ")
+        (folder / "transformers" / name).write_text(source)
     return folder / "transformers"
 
 
 @pytest.fixture
 def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Data of three minors: the second has another default, the last another class as well."""
+    """Data of three minors: the second has another default, the last another class as well, and checks types."""
     for version, size, more in (("5.1.2", 64, False), ("5.2.0", 96, False), ("5.10.1", 96, True)):
-        package(tmp_path / version, size, more)
+        package(tmp_path / version, size, more, STRICT if more else None)
     data = tmp_path / "classes.txt"
     versions = ["5.10.1", "5.1.2", "5.2.0"]
     assert build.main(["--from", str(tmp_path), "--out", str(data), *versions]) == 0
     monkeypatch.setattr(lookup, "DATA", data)
-    for cached in (lookup._lines, lookup._head):
+    for cached in (lookup._lines, lookup._head, lookup.class_defaults, lookup.types_checked):
         cached.cache_clear()
     yield data
-    for cached in (lookup._lines, lookup._head):
+    for cached in (lookup._lines, lookup._head, lookup.class_defaults, lookup.types_checked):
         cached.cache_clear()
 
 
@@ -98,6 +133,51 @@ def test_classes_of_a_package(tmp_path: Path) -> None:
     assert found["tiny_vl"]["parts"] == {"text_config": "tiny", "vision_config": "TinyVisionConfig"}
     with pytest.raises(CannotCheck):
         read_classes(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changed", "checked"),
+    [
+        ({}, True),
+        ({"n_tiny.py": "from huggingface_hub import strict\n"}, True),
+        ({"n_tiny.py": "from . import strict\n"}, False),
+        ({"n_tiny.py": "from ...utils import strict\n"}, False),
+        ({"n_tiny_more.py": "from huggingface_hub.dataclasses import as_validated_field\n"}, False),
+        ({"_utils.py": "from .dataclasses import strict\n"}, False),
+        ({"_utils.py": "from dataclasses import strict\n"}, False),
+        (dict.fromkeys(STRICT), False),
+    ],
+)
+def test_classes_that_check_types(changed: dict[str, str | None], checked: bool, tmp_path: Path) -> None:
+    imports = {end: text for end, text in {**STRICT, **changed}.items() if text}
+    found = read_classes(package(tmp_path, 64, strict=imports))
+    assert found["PreTrainedConfig"].get("checks_types", False) is checked
+    assert not any("checks_types" in state for name, state in found.items() if name != "PreTrainedConfig")
+
+
+@pytest.mark.parametrize("end", STRICT)
+def test_one_class_that_checks_no_types(end: str, tmp_path: Path) -> None:
+    imports = {other: text for other, text in STRICT.items() if other != end}
+    assert "checks_types" not in read_classes(package(tmp_path, 64, strict=imports))["PreTrainedConfig"]
+
+
+def test_a_range_that_checks_types(shipped: Path) -> None:
+    assert types_checked(">=5.10") and not types_checked(">=5.2") and not types_checked("<5.10") and not types_checked()
+    with pytest.raises(MissingFact):
+        types_checked(">=6")
+
+
+def test_model_classes_of_a_range(shipped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "DATA", shipped.with_name("models.txt"))
+    models._text.cache_clear()
+    assert has_model_class("TinyModel") and has_model_class("TinyModel", "==5.2.0")
+    assert has_model_class("TinyForCausalLM", ">=5.2") and not has_model_class("TinyForCausalLM", ">=5.10")
+    assert has_model_class("TinyMoreForCausalLM", ">=5.2") and not has_model_class("TinyMoreForCausalLM", "<5.10")
+    for name in ("TFTinyModel", "Broken", "Tiny", "", "minors", "5.1", "TinyModel TinyForCausalLM"):
+        assert not has_model_class(name)
+    with pytest.raises(MissingFact):
+        has_model_class("TinyModel", ">=6")
+    models._text.cache_clear()
 
 
 def test_what_a_range_agrees_in(shipped: Path) -> None:
@@ -152,6 +232,11 @@ def test_the_data_is_whole_and_checked(shipped: Path, tmp_path: Path, capsys: py
     package(tmp_path / "5.2.0", 100, more=False)
     assert build.main([*check, "5.2.0"]) == 1
     assert "tiny" in capsys.readouterr().out
+    names = shipped.with_name("models.txt").read_text()
+    assert models.as_text(releases, models.known_names(names)) == names
+    package(tmp_path / "5.1.2", 64, more=True)
+    assert build.main([*check, "5.1.2"]) == 1
+    assert "TinyForCausalLM, TinyMoreForCausalLM" in capsys.readouterr().out
 
 
 def test_differences_tell_numbers_apart() -> None:
@@ -203,6 +288,19 @@ def test_the_shipped_classes() -> None:
     assert qwen is not None
     text = class_defaults(qwen.parts["text_config"], ">=5.16.1,<5.20.0")
     assert text is not None and resolve(text, {"num_hidden_layers": 4}, "layer_types")[-1] == "full_attention"
+
+
+def test_the_shipped_classes_check_types() -> None:
+    assert types_checked("==5.24.0") and types_checked(">=5.5.3,<5.20.0") and not types_checked("==4.57.6")
+    assert not types_checked(">=4.56.0,!=5.0.*,!=5.1.*,!=5.2.*,!=5.3.*,!=5.4.*,!=5.5.0")
+
+
+def test_the_shipped_model_classes() -> None:
+    assert has_model_class("LlamaForCausalLM", "==4.57.6") and has_model_class("LlamaForCausalLM", "==5.24.0")
+    assert has_model_class("Qwen3_5ForCausalLM", ">=5.2") and not has_model_class("Qwen3_5ForCausalLM", "<5")
+    assert not has_model_class("LlamaForCausalLMs") and not has_model_class("Eagle3LlamaForCausalLM")
+    names = models.DATA.read_text()
+    assert list(models.known_names(names)) == list(lookup.known_states()[0])
 
 
 def test_the_cold_path_is_light() -> None:

@@ -12,7 +12,7 @@ from specfix.deployment.config import Config
 from specfix.engines import Engine
 from specfix.engines.find import find_engine
 from specfix.errors import MissingFact
-from specfix.facts.architecture import architecture_of, first_known
+from specfix.facts.architecture import architecture_of, first_known, has_no_class
 from specfix.facts.aux import AuxPlan, fc_states, plan_of
 from specfix.facts.runner import traits
 
@@ -79,3 +79,28 @@ def test_every_place_of_every_release_is_read(engine: Engine) -> None:
             block, _, key = place.rpartition(".")
             draft = Draft("draft", config(**({block: {key: [4]}} if block else {key: [4]})))
             assert plan_of(runner, target("LlamaForCausalLM"), draft, engine).ids == (4 + shift,)
+
+
+@pytest.mark.parametrize(
+    ("names", "nothing"),
+    [
+        (["LlamaForCausalLM"], False),
+        (["LlamaForCausalLMs"], True),
+        (["LlamaLMHeadModel"], False),  # the registry's class under another ending
+        (["NovelForCausalLM", "LlamaForCausalLM"], False),
+        (["NovelForCausalLM", "OtherForCausalLM"], True),
+        ([], False),
+    ],
+)
+def test_a_class_of_nobody(engine: Engine, names: list[str], nothing: bool) -> None:
+    assert has_no_class(names, target(*names), engine) is nothing
+
+
+def test_a_class_of_somebody_else(engine: Engine) -> None:
+    with pytest.raises(MissingFact, match="Transformers' class DogeForCausalLM"):
+        has_no_class(["NovelForCausalLM", "DogeForCausalLM"], target(), engine)
+    with pytest.raises(MissingFact, match="the code that"):
+        has_no_class(["NovelForCausalLM"], target(auto_map={"AutoModelForCausalLM": "a.B"}), engine)
+    assert has_no_class(["NovelForCausalLM"], target(auto_map={"AutoConfig": "a.B"}), engine)
+    with pytest.raises(MissingFact, match="under which other names"):
+        has_no_class(["NovelForCausalLM"], target(), replace(engine, methods=replace(engine.methods, suffixes=None)))

@@ -75,3 +75,28 @@ def test_of_one_device() -> None:
     with pytest.raises(MissingFact, match="utilization"):
         bad = Serving(flags={"gpu_memory_utilization": "most"})
         memory(target({}, tensors), draft, bad, "eagle3", engine, hardware)
+
+
+def test_what_is_not_loaded_or_not_kept_does_not_count() -> None:
+    engine, hardware = find_engine("vllm==0.26.0"), PRESETS["h200"]
+    table, other = Tensor("U8", (100, 16), "model.safetensors"), Tensor("U8", (50, 16), "model.safetensors")
+    ours = {"model.embed_tokens.weight": table, "model.layers.2.mlp.w": other, "mtp.fc.weight": other}
+    theirs = {"embed_tokens.weight": table, "lm_head.weight": other, "fc.weight": other}
+    whole, serving = target({"num_hidden_layers": 2}, ours), Serving()
+    head = Draft("draft", Config({}, "draft.json"), kind="eagle3", tensors=theirs)
+    found = memory(whole, head, serving, "eagle3", engine, hardware)
+    assert (found.target.size, found.draft.size) == (1600, 1600)  # no MTP layers; the draft's own head and fc
+    model = Draft("draft", Config({}, "draft.json"), kind="draft_model", tensors=theirs)
+    assert memory(whole, model, serving, "draft_model", engine, hardware).draft.size == 3200
+    own = Draft("target", Config({}, "target.json"), tensors=ours)
+    assert memory(whole, own, serving, "mtp", engine, hardware).target.size == 3200
+    tied = target({"tie_word_embeddings": True}, {"lm_head.weight": table, "w": other})
+    assert memory(tied, model, serving, "draft_model", engine, hardware).target.size == 800
+    unknown = memory(target(DENSE), head, serving, "eagle3", engine, hardware)
+    assert unknown.draft.size == 800  # either table may be the target's
+
+
+def test_float32_is_served_in_two_bytes() -> None:
+    tensors = {"w": Tensor("F32", (2, 3), "model.safetensors"), "scale": Tensor("F32", (2,), "model.safetensors")}
+    assert weights(target({}, tensors)) == Weights(20, True)
+    assert weights(target({}, tensors), wide=True) == Weights(32, True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from specfix.deployment.load import load_model
-from specfix.deployment.model import Draft, Target
+from specfix.deployment.model import Draft, Model, Target
 from specfix.errors import MissingFact
 from specfix.facts.tokens import Vocabularies, token_map, vocabularies
 
@@ -79,3 +79,49 @@ def test_a_few_special_tokens_with_other_names_are_no_difference(tmp_path: Path)
 def test_without_ids_in_common_nothing_can_be_said(tmp_path: Path) -> None:
     with pytest.raises(MissingFact, match="both sides"):
         compared(tmp_path, BPE, {"model": {"vocab": {"x": 7}}})
+
+
+MERGES = [["a", "\u0120b"], ['"', "]}}"]]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize(
+    "tokenizer",
+    [
+        {
+            "added_tokens": [{"id": 3, "content": "x"}],
+            "model": {"vocab": {"merges": 1, '"merges': 2}, "merges": MERGES},
+        },
+        {"model": {"vocab": {"merges": 1, '"merges': 2, "x": 3}, "merges": ["a \u0120b", "] }"]}},
+        {"model": {"merges": MERGES, "vocab": {"merges": 1, '"merges': 2, "x": 3}}},
+        {
+            "model": {"merges": MERGES, "vocab": {"merges": 1, '"merges': 2}},
+            "added_tokens": [{"id": 3, "content": "x"}],
+        },
+        {"model": {"merges": [], "x": {"vocab": 7}, "vocab": {"merges": 1, '"merges': 2, "x": 3}}},
+    ],
+)
+def test_merges_are_left_out_wherever_they_stand(tmp_path: Path, tokenizer: Any, indent: int | None) -> None:
+    read = target(tmp_path / "t", BPE)
+    (tmp_path / "t" / "tokenizer.json").write_text(json.dumps(tokenizer, indent=indent))
+    assert token_map(read) == {1: "merges", 2: '"merges', 3: "x"}
+
+
+def test_what_stands_before_merges_is_read_as_ever(tmp_path: Path) -> None:
+    read = target(tmp_path / "t", BPE)
+    (tmp_path / "t" / "tokenizer.json").write_text('{"model": {"vocab": {"a": zero}, "merges": []}}')
+    with pytest.raises(MissingFact, match="line 1 column 27: not valid JSON"):
+        token_map(read)
+
+
+def test_of_two_equal_files_one_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = target(tmp_path / "t", BPE), draft(tmp_path / "d", BPE)
+    read: list[Model] = []
+
+    def counted(model: Model) -> dict[int, str]:
+        read.append(model)
+        return token_map(model)
+
+    monkeypatch.setattr("specfix.facts.tokens.token_map", counted)
+    assert vocabularies(ours, theirs) == Vocabularies(2, 0)
+    assert read == [ours]

@@ -11,7 +11,8 @@ import pytest
 from specfix.engines.find import find_engine
 from specfix.errors import CannotCheck
 from specfix.launch.arguments import Arguments, read_arguments
-from specfix.launch.words import Word, commands
+from specfix.launch.script import commands
+from specfix.launch.words import Word
 
 NEW, OLD = find_engine("0.32.0"), find_engine("0.10.0")
 
@@ -154,3 +155,67 @@ def test_a_config_file_that_is_none(tmp_path: Path, content: str, message: str) 
     file.write_text(content)
     with pytest.raises(CannotCheck, match=message):
         read(f"m --config {file}")
+
+
+def given(script: str) -> Arguments:
+    *_, command = commands(script, "run.sh")
+    return read_arguments(command.words[1:], NEW)
+
+
+@pytest.mark.parametrize(
+    ("config", "known", "unknown"),
+    [
+        (
+            """'{"method":"eagle3","model":"'$DRAFT'","num_speculative_tokens":'$K'}'""",
+            {"method": "eagle3"},
+            {"model": "$DRAFT", "num_speculative_tokens": "$K"},
+        ),
+        (
+            r'''"{\"method\": \"mtp\", \"model\": \"$A/${B:-x y}\"}"''',
+            {"method": "mtp"},
+            {"model": "$A/${B:-x y}"},
+        ),
+        (
+            """'{"method": "mtp", "rest": {"a": ['"$A"', 1]}}'""",
+            {"method": "mtp"},
+            {"rest": '{"a": ["$A", 1]}'},
+        ),
+    ],
+)
+def test_an_object_is_read_around_what_is_unknown(config: str, known: dict[str, Any], unknown: dict[str, str]) -> None:
+    for text in (f"serve m --speculative-config {config}", f"serve m -sc={config}"):
+        option = given(text).options["speculative_config"]
+        assert (option.value, option.unknown, option.parts) == (known, None, unknown)
+
+
+@pytest.mark.parametrize("config", ["$A", """'{"method": "mtp", '$A'}'""", """'{"'$A'": 1}'""", """'{"a": '$A'0}'"""])
+def test_an_object_whose_keys_are_unknown_is(config: str) -> None:
+    option = given(f"serve m --speculative-config {config}").options["speculative_config"]
+    assert (option.value, option.parts) == (None, {}) and option.unknown == "$A"
+
+
+def test_dotted_parts_that_are_unknown() -> None:
+    flag = "--speculative-config"
+    option = given(f"serve m {flag}.method mtp {flag}.model $A {flag}.num_speculative_tokens=$B").options
+    assert option["speculative_config"].value == {"method": "mtp"}
+    assert option["speculative_config"].parts == {"model": "$A", "num_speculative_tokens": "$B"}
+
+
+def test_what_a_script_may_add() -> None:
+    arguments = given(
+        'A=(--seed 1 --max-num-seqs 4)\nif x; then A+=(--seed 2 --no-such -sc \'{"method": "mtp"}\'); fi\n'
+        'serve m "${A[@]}"'
+    )
+    assert not arguments.misfits and not arguments.strangers
+    assert arguments.options["max_num_seqs"].value == 4
+    assert arguments.options["seed"].unknown == "--seed 2, where the script adds it,"
+    assert arguments.options["speculative_config"].value == {"method": "mtp"}  # what is to be checked
+    assert [word.text for word in arguments.assumed] == ["-sc"]
+
+
+@pytest.mark.parametrize(
+    "text", ['"${A[@]}" --seed 1', '--seed 1 "${A[@]}"', '--served-model-name a "${A[@]}" x', "--$A"]
+)
+def test_an_unknown_array_may_be_any_arguments(text: str) -> None:
+    arguments = given(f"serve m {text}")
+    assert not arguments.misfits and len(arguments.open) == 1

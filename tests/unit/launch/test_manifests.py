@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from specfix.errors import CannotCheck
+from specfix.launch.command import Mount
 from specfix.launch.manifests import Found, NoLaunch, read_launches
 
 POD = """\
@@ -47,7 +48,7 @@ def test_kubernetes(tmp_path: Path) -> None:
         ("--x", None),
         ("$(Y)", None),
     ]
-    assert (one.hardware and one.hardware.text, one.devices) == ("NVIDIA-H200", 4)
+    assert one.hardware and one.hardware.text == "NVIDIA-H200"
     assert {word.place.line for word in one.launch.arguments} == {13}
 
 
@@ -109,7 +110,72 @@ def test_compose(tmp_path: Path) -> None:
     ]
     env = {name: (word.text, word.unknown) for name, word in one.launch.env.items()}
     assert env["A"] == ("1", None) and env["B"] == ("${B}", "${B}") and env["C"][1] == "$C"
-    assert one.devices == 2
+    assert {word.text: word.place.line for word in one.launch.arguments} == {
+        **dict.fromkeys(("--model", "org/m", "--max-model-len", "${LEN:-4096}"), 7),
+        **dict.fromkeys(("--speculative-config", '{"method": "mtp"}'), 8),
+    }
+
+
+CONTAINER = """\
+services:
+  llm:
+    image: vllm/vllm-openai:v0.26.0
+    env_file: [a.env, {path: b.env, required: false}]
+    volumes:
+      - ./models:/models:ro
+      - {type: bind, source: /cfg, target: /etc/vllm}
+      - {type: volume, source: v, target: /v}
+      - $HOME/x:/x
+      - named:/n
+    command:
+      - vllm
+      - serve
+      - /models/m
+"""
+
+
+def test_a_composed_container(tmp_path: Path) -> None:
+    (one,) = found(tmp_path, CONTAINER)
+    assert one.launch.mounts == (
+        Mount("/models", f"{tmp_path}/./models"),
+        Mount("/etc/vllm", "/cfg"),
+        *(Mount("/v", None), Mount("/x", None), Mount("/n", None)),
+    )
+    assert one.launch.env_files == (f"{tmp_path}/a.env", f"{tmp_path}/b.env")
+    assert [word.text for word in one.launch.doubled] == ["vllm", "serve"]
+    (one,) = found(tmp_path, CONTAINER.replace("    command:", "    entrypoint: []\n    command:"))
+    assert one.launch.doubled == ()
+
+
+def test_variables_that_are_not_in_a_manifest(tmp_path: Path) -> None:
+    more = "          envFrom: [{configMapRef: {name: c}}, {secretRef: {name: s}}]\n"
+    (one,) = found(tmp_path, DEPLOYMENT + more)
+    assert one.launch.env_from == ("configMapRef c", "secretRef s") and one.launch.mounts == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "lines"),
+    [
+        (">\n      vllm serve org/m\n      --x 1\n      --y\n", [8, 9, 9, 10]),
+        (">-\n      vllm serve\n      org/m --x\n      1 --y\n", [9, 9, 10, 10]),
+        ("vllm serve org/m\n      --x 1\n      --y\n", [7, 8, 8, 9]),
+        ("'vllm serve org/m\n      --x 1\n      --y'\n", [7, 8, 8, 9]),
+        ('"vllm serve org/m \\\n      --x 1\n      --y"\n', [7, 8, 8, 9]),
+    ],
+)
+def test_folded_lines(tmp_path: Path, written: str, lines: list[int]) -> None:
+    pod = "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - image: my/vllm:1\n    command: [sh, -c]\n    args:\n"
+    text = f"{pod}    - {written}"
+    (one,) = found(tmp_path, text)
+    assert [word.text for word in one.launch.arguments] == ["org/m", "--x", "1", "--y"]
+    assert [word.place.line for word in one.launch.arguments] == [line + 1 for line in lines]
+
+
+def test_variables_of_a_manifest_that_grow_are_refused(tmp_path: Path) -> None:
+    doubled = "".join(f"            - {{name: A{n + 1}, value: '$(A{n})$(A{n})'}}\n" for n in range(40))
+    text = DEPLOYMENT.replace("          env:\n", "          env:\n            - {name: A0, value: aa}\n" + doubled)
+    with pytest.raises(CannotCheck, match="a variable stands for more than"):
+        found(tmp_path, text)
 
 
 def test_a_serve_yaml_stands_for_its_config_file(tmp_path: Path) -> None:

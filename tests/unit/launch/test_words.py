@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
 from specfix.errors import CannotCheck
-from specfix.launch.words import commands
+from specfix.launch.script import commands
+from specfix.launch.words import split
 
 
 def texts(script: str) -> list[list[str]]:
@@ -50,7 +52,7 @@ def test_variables_of_the_script_are_put_in_and_others_are_unknown() -> None:
         ("/m", None),
         ("/m/x", None),
         ("$MODEL", None),
-        ("$LEN", "$LEN"),
+        ("${1:-9}", "${1:-9}"),
         ("--a=$OTHER", "$OTHER"),
         ("$(date)", "$(date)"),
         ("`date`", "`date`"),
@@ -79,14 +81,23 @@ def test_a_script_of_unlikely_length_is_refused() -> None:
 @pytest.mark.parametrize(
     "script",
     [
-        "A=1\nA=2\nserve $A",
         "A=1\nif x; then A=2; fi\nserve $A",
-        "A=1\nA+=2\nserve $A",
+        "if x; then A=2; fi\nserve $A",
+        "x || A=2\nserve $A",
+        "x && A=2\nserve $A",
+        "(A=2)\nserve $A",
+        "A=1\nx | A=2\nserve $A",
+        "A=1\nif x; then A+=2; fi\nserve $A",
+        "f() { A=1; }\nserve $A",
+        "f() { serve $A; }\nA=1\nA=2",
+        "A=1\nunset A\nserve $A",
+        "case x in a) A=1 ;; *) serve $A ;; esac",
         "A=1\nfor A in 1 2; do\nserve $A\ndone",
         "A=1\nread -r A\nserve $A",
         "A=1\nsource settings.env\nserve $A",
         "A=1\n. ./settings.env\nserve $A",
-        "A='1 2'\nserve $A",
+        "A='1 *'\nserve $A",
+        "A+=1\nserve $A",
     ],
 )
 def test_a_variable_that_may_change_is_unknown(script: str) -> None:
@@ -98,3 +109,108 @@ def test_a_long_script_takes_no_time() -> None:
     started = time.process_time()
     assert len(texts("echo $a $b\n# word\n" * 20_000)) == 20_000
     assert time.process_time() - started < 10
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("A=1\nA=2\nserve $A", ["2"]),
+        ("A=1\nA+=2\nserve $A", ["12"]),
+        ("A=1\nsource .venv/bin/activate\nserve $A", ["1"]),
+        ("A=1\nsource x.env\nA=2\nserve $A", ["2"]),
+        ("if x; then A=1; serve $A; fi", ["1"]),
+        ("cd x && A=1 && serve $A", ["1"]),
+        ("A='--x 1  --y'\nserve $A end", ["--x", "1", "--y", "end"]),
+        ("A='--x 1'\nserve \"$A\" a$A", ["--x 1", "a--x", "1"]),
+        ('A=\nserve $A "$A"', [""]),
+        ("A=1\nserve ${A:-2} ${A-3} ${A:=4} ${A:?no}", ["1"] * 4),
+        ("A=x/y\nB='/' C='.'\nserve ${A//\"$B\"/\"$C$C\"}", ["x..y"]),
+        ("A=(--x 1 # why\n  'c d')\nserve \"${A[@]}\"", ["--x", "1", "c d"]),
+        ('A=(a)\nA+=(b)\nA=("${A[@]}" c)\nserve ${A[@]} x"${A[@]}"y', ["a", "b", "c", "xa", "b", "cy"]),
+        ('A=()\nserve "${A[@]}" ${A[@]+"${A[@]}"} end', ["end"]),
+        ('declare -a A=(a b)\nserve "${A[@]}"', ["a", "b"]),
+        ("export A='1 2'\nserve \"$A\"", ["1 2"]),
+    ],
+)
+def test_what_a_script_sets_on_its_way_is_put_in(script: str, words: list[str]) -> None:
+    found = next(command for command in commands(script, "run.sh") if command.words[0].text == "serve")
+    assert [(word.text, word.unknown) for word in found.words[1:]] == [(word, None) for word in words]
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["${A:-1}", "${A-1}", "${A:=1}", "${A:+1}", "${A%x}", "${#A}"],
+)
+def test_a_default_is_no_value(value: str) -> None:
+    (found,) = commands(f"serve {value}", "run.sh")
+    assert [(word.text, word.unknown) for word in found.words[1:]] == [(value, value)]
+    *_, found = commands(f"A={value}\nserve $A", "run.sh")
+    assert found.words[1].unknown == value
+
+
+def test_all_parts_that_are_unknown_are_held() -> None:
+    (found,) = commands('serve "{$A, ${B:-1}}"', "run.sh")
+    assert found.words[1].unknowns == ("$A", "${B:-1}") and found.words[1].unknown == "$A"
+
+
+@pytest.mark.parametrize(
+    "adds", ["if x; then\n  A+=(b)\nfi", "[ x ] && A+=(b)", "[ x ] || A+=(b)", "case x in y) A+=(b) ;; esac"]
+)
+def test_what_may_be_added_to_an_array_is_marked(adds: str) -> None:
+    *_, found = commands(f'A=(a)\n{adds}\nserve "${{A[@]}}"', "run.sh")
+    assert [(word.text, word.maybe) for word in found.words[1:]] == [("a", False), ("b", True)]
+
+
+@pytest.mark.parametrize(
+    "sets", ["for x in 1 2; do A+=(b); done", "if x; then A=(b); fi", "f() { A+=(b); }", "(A+=(b))", "mapfile A"]
+)
+def test_an_array_that_may_be_any_is_unknown(sets: str) -> None:
+    *_, found = commands(f'A=(a)\n{sets}\nserve "${{A[@]}}"', "run.sh")
+    assert found.words[1].many
+
+
+def test_words_of_an_array_stand_where_they_are_written() -> None:
+    *_, found = commands('A=(\n  --x 1\n)\nserve "${A[@]}" y', "run.sh")
+    assert [word.place.line for word in found.words] == [4, 2, 2, 4]
+
+
+@pytest.mark.parametrize(
+    "between",
+    [" \\\n  # --quantization fp8 \\\n", "\n", " \\ \n", " \\\n\n"],
+    ids=["comment", "none", "blank", "empty"],
+)
+def test_lines_after_the_end_of_a_command_are_lost(between: str) -> None:
+    first, *_ = commands(f"serve m{between}  --x 1 \\\n  --y\necho", "run.sh")
+    assert [word.text for word in first.lost] == ["--x", "1", "--y"] and "--x" not in [
+        str(word) for word in first.words
+    ]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        '$(cd "$(dirname "$0")" && pwd)',
+        '$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" &> /dev/null && pwd -P)',
+        '$(dirname "$(readlink -f "$0")")',
+        '$(dirname "$BASH_SOURCE")',
+    ],
+)
+def test_a_script_may_ask_for_its_own_folder(asked: str, tmp_path: Path) -> None:
+    script = f'here={asked}\nserve "$here/target"'
+    *_, found = commands(script, str(tmp_path / "run.sh"), own=True)
+    assert [(word.text, word.unknown) for word in found.words[1:]] == [(f"{tmp_path.resolve()}/target", None)]
+    *_, found = commands(script, "compose.yaml")  # a text in some other file
+    assert found.words[1].unknown == asked
+
+
+def test_variables_of_unlikely_length_are_refused_or_unknown() -> None:
+    with pytest.raises(CannotCheck, match="its variables stand for more than"):
+        list(commands("A=aa\n" + "A=$A$A\n" * 40, "run.sh"))
+    *_, found = commands("A=(a)\n" + 'A=("${A[@]}" "${A[@]}")\n' * 40 + 'serve "${A[@]}"', "run.sh")
+    assert found.words[1].many
+    *_, found = commands("A=(a)\n" + "A+=(a)\n" * 3000 + 'serve "${A[@]}"', "run.sh")
+    assert found.words[1].many
+
+
+def test_text_that_no_shell_sees() -> None:
+    assert [word.text for word in split("a $B \"$C d\" '$(e)' # f", "c.yaml")] == ["a", "$B", "$C d", "$(e)", "#", "f"]

@@ -244,6 +244,13 @@ def test_the_attention_backend_is_a_flag_or_a_variable(tmp_path: Path, version: 
     assert overrides["engine_args"].get("attention-backend") == ("FLASHINFER" if flag else None)
 
 
+def test_an_additional_config_keeps_what_it_has(tmp_path: Path) -> None:
+    target, draft = write_pair(tmp_path / "models")
+    specfix.fix(target, draft, out=tmp_path / "out", **OPTIONS, flags={"additional_config": {"a": 1}})
+    given = json.loads((tmp_path / "out/overrides.json").read_text())["engine_args"]["additional-config"]
+    assert json.loads(given)["a"] == 1 and json.loads(given)["specfix_draft"]
+
+
 @pytest.mark.parametrize(
     ("pointer", "value", "by_flag"),
     [
@@ -285,6 +292,11 @@ def test_a_target_moves_only_where_no_flag_reaches_it(
     if pointer == "/some_key":
         assert (overrides["target"], overrides["hf_overrides"]) == (str(target), {"some_key": 7})
         assert json.loads(options_of(given)["--hf-overrides"]) == {"some_key": 7}
+        more = {"hf_overrides": {"text_config": {"x": 1}}}
+        specfix.fix(target, draft, out=tmp_path / "more", **OPTIONS, flags=more)
+        given, _ = start(tmp_path / "more/launch.sh")
+        assert json.loads(options_of(given)["--hf-overrides"]) == {"text_config": {"x": 1}, "some_key": 7}
+        assert more == {"hf_overrides": {"text_config": {"x": 1}}}
     else:
         assert (overrides["target"], overrides["hf_overrides"]) == (str(tmp_path / "out/target"), {})
         assert options_of(given)["--served-model-name"] == overrides["engine_args"]["served-model-name"] == str(target)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -12,12 +14,14 @@ import pytest
 from junitparser import JUnitXml
 from referencing import Registry, Resource
 
-from specfix.checker.report import Checked, Report, Skipped
+from specfix.checker.report import Checked, Remark, Report, Skipped, Upgraded
+from specfix.deployment import Location
 from specfix.gate.passing import upgrade
 from specfix.report import github, json_, junit, markdown, sarif
 
 from .sample import ABSENT, POSITIONS, TRITON, at, report
 
+REMARKS = (Remark("an ignore ended", "specfix.toml", 3), Remark("of no file"))
 SKIPPED = (Skipped("KVC001", "a safetensors header of models/draft"),)
 SEVERAL = report(POSITIONS, TRITON, ABSENT, skipped=SKIPPED, assumptions=("the hardware is this machine",))
 HOSTILE = at("/a\x1b[31m/\udc80", 1, ']]> <script>\x00 \ud800 & " | `x` [a](b) @all\n::error::\x1b[2J')
@@ -43,9 +47,65 @@ def conforms(text: str, name: str) -> None:
 @pytest.mark.parametrize("given", REPORTS)
 def test_json_is_what_its_schema_says(given: Report) -> None:
     conforms(json_.render(given), "report-v1")
+    conforms(json_.render(given, REMARKS), "report-v1")
     checks = [Checked("a", given), Checked("b", None, "cannot be read")]
     conforms(json_.render_all(checks), "reports-v1")
-    conforms(json_.render_upgrades([("a", upgrade(report(ABSENT), given))]), "upgrades-v1")
+    conforms(json_.render_all(checks, REMARKS), "reports-v1")
+    upgrades = [Upgraded("a", upgrade(report(ABSENT), given)), Upgraded("b", None, "cannot be read")]
+    conforms(json_.render_upgrades(upgrades[:1]), "upgrades-v1")
+    conforms(json_.render_upgrades(upgrades, REMARKS), "upgrades-v1")
+    assert json.loads(json_.render_upgrades(upgrades))["unreadable"] == [{"name": "b", "problem": "cannot be read"}]
+
+
+@pytest.mark.parametrize("form", [sarif, markdown, github])
+def test_what_is_to_be_said_beside(form: Any) -> None:
+    checks = [Checked("a", report())]
+    for text in (form.render(report(), REMARKS), form.render_all(checks, REMARKS)):
+        assert "an ignore ended" in text and "specfix.toml" in text
+        if form is sarif:
+            jsonschema.validate(json.loads(text), SCHEMA)
+
+
+def test_an_unreadable_launch_is_annotated_where_it_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "b.yaml").write_text("x: [\n")
+    text = github.render_all([Checked("b.yaml", None, "b.yaml, line 7: not valid YAML"), Checked("a", report())])
+    first, *_, last = text.splitlines()
+    assert first == "::error file=b.yaml,line=7,title=specfix could not check b.yaml::line 7: not valid YAML"
+    assert last == "specfix: 2 launches: 1 unreadable, 1 pass"
+
+
+def test_a_name_is_not_said_twice() -> None:
+    assert Checked("b.yaml", None, "b.yaml, line 7: no YAML").why == "line 7: no YAML"
+    assert Checked("b.yaml", None, "b.yaml cannot be read").why == "cannot be read"
+    assert Checked("b", None, "b.yaml, line 7").why == "b.yaml, line 7"
+    assert Checked("", None, ": x").why == ": x"
+
+
+@pytest.mark.parametrize("form", [markdown, github])
+def test_an_upgrade_says_what_is_new_and_what_is_gone(form: Any) -> None:
+    text = form.render_upgrades(
+        [Upgraded("a", upgrade(report(ABSENT), report(POSITIONS))), Upgraded("b", None, "b: lost")], REMARKS
+    )
+    assert POSITIONS.finding.message.split()[0] in text and "an ignore ended" in text and "lost" in text
+    row = "| POS001 | AUX001 | 0 |" if form is markdown else "1 new, 1 gone, 0 as before"
+    assert row in text
+
+
+def test_sarif_says_once_what_launches_share() -> None:
+    checks = [Checked("a", SEVERAL), Checked("b", SEVERAL), Checked("c", report(at("/other", 3)))]
+    results = json.loads(sarif.render_all(checks))["runs"][0]["results"]
+    assert len(results) == len(SEVERAL.findings) + 1
+
+
+def test_sarif_shows_a_place_in_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    hub, here = Location("/hub/config.json", "/x", 3), Location(str(tmp_path / "serve.yaml"), "--x", 2)
+    odd = at("/x", 3)
+    odd = replace(odd, finding=replace(odd.finding, location=hub, related=(here,)))
+    (result,) = json.loads(sarif.render(report(odd)))["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "serve.yaml"
+    assert result["relatedLocations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "/hub/config.json"
 
 
 def test_a_schema_refuses_what_is_no_report() -> None:

@@ -11,7 +11,13 @@ from specfix.engines.facts.drafting import Decoder
 from specfix.errors import MissingFact
 from specfix.facts.decoder import BuiltModel
 
-BUILT = Decoder(("embed_tokens", "layers", "norm"), ("input_layernorm", "mlp", "self_attn"), head_dim=True, strict=True)
+BUILT = Decoder(
+    parts=("embed_tokens", "layers", "norm"),
+    layer_parts=("input_layernorm", "mlp", "self_attn"),
+    head_dim=True,
+    strict=True,
+    beside=("config", "lm_head", "model"),
+)
 FIRST = ("model.embed_tokens.weight", "model.layers.0.input_layernorm.weight")
 
 
@@ -24,7 +30,8 @@ def model(*names: str, dtype: str = "BF16", **config: object) -> BuiltModel:
     ("name", "place"),
     [
         ("lm_head.weight", True),
-        ("mtp.fc.weight", True),
+        ("mtp.fc.weight", False),
+        ("score.bias", True),
         ("model.norm.weight", True),
         ("model.gate.weight", False),
         ("model.layers.9.mlp.gate_proj.weight", True),

@@ -35,6 +35,7 @@ HEAD = Head(
     renames={"midlayer.": "layers.0."},
     fc_bias=False,
     qkv_bias="attention_bias",
+    biases={"mlp": ("mlp_bias",), "self_attn.o_proj": ("attention_bias", "bias")},
 )
 
 
@@ -71,6 +72,24 @@ def test_a_place(name: str, place: bool) -> None:
 def test_biases_that_the_config_promises() -> None:
     one = head("layers.0.self_attn.q_proj.bias", attention_bias=True)
     assert one.has_place("layers.0.self_attn.q_proj.bias")
+
+
+@pytest.mark.parametrize(
+    ("config", "promised"),
+    [
+        ({}, []),
+        ({"bias": True}, [("self_attn.o_proj", "bias")]),
+        ({"mlp_bias": 1}, [("mlp.down_proj", "mlp_bias")]),
+        (
+            {"attention_bias": True, "bias": True},
+            [("self_attn.q_proj", "attention_bias"), ("self_attn.o_proj", "attention_bias")],
+        ),
+    ],
+)
+def test_promised_biases(config: dict[str, object], promised: list[tuple[str, str]]) -> None:
+    assert list(head("fc.weight", **config).promised_biases()) == promised
+    assert head("layers.0.self_attn.o_proj.bias", bias=True).has_place("layers.0.self_attn.o_proj.bias")
+    assert not head("layers.0.self_attn.o_proj.bias").has_place("layers.0.self_attn.o_proj.bias")
 
 
 def test_what_is_missing() -> None:

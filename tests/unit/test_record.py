@@ -1,0 +1,85 @@
+"""A record is what a frozen dataclass is, in all that the code asks of one."""
+
+from __future__ import annotations
+
+from copy import copy, deepcopy
+from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, replace
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from specfix.record import record
+
+
+@record(frozen=True)
+class Base:
+    name: str
+    size: int = 1
+    tags: tuple[str, ...] = field(default=(), kw_only=True)
+
+
+@record(frozen=True)
+class Made(Base):
+    kind: str = "plain"
+    extra: dict[str, int] = field(default_factory=dict)
+    seen: int = field(default=0, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class PlainBase:
+    name: str
+    size: int = 1
+    tags: tuple[str, ...] = field(default=(), kw_only=True)
+
+
+@dataclass(frozen=True)
+class Plain(PlainBase):
+    kind: str = "plain"
+    extra: dict[str, int] = field(default_factory=dict)
+    seen: int = field(default=0, compare=False, repr=False)
+
+
+GIVEN: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+    (("a",), {}),
+    (("a", 2, "b", {"x": 1}, 5), {"tags": ("t",)}),
+    ((), {"name": "a", "kind": "k"}),
+]
+
+
+@pytest.mark.parametrize(("values", "named"), GIVEN)
+def test_it_is_made_shown_and_taken_apart_as_a_dataclass(values: tuple[Any, ...], named: dict[str, Any]) -> None:
+    made, plain = Made(*values, **named), Plain(*values, **named)
+    assert asdict(made) == asdict(plain)
+    assert repr(made) == repr(plain).replace("Plain", "Made")
+    assert [each.name for each in fields(made)] == [each.name for each in fields(plain)]
+    assert asdict(replace(made, size=7)) == asdict(replace(plain, size=7))
+    assert TypeAdapter(Made).validate_python(asdict(made)) == made
+    assert copy(made) == deepcopy(made) == made
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [((), {}), (("a", 1, "b", {}, 0, 9), {}), (("a",), {"name": "b"}), (("a",), {"other": 1}), ((), {"size": 1})],
+)
+def test_wrong_values_are_refused_as_by_a_dataclass(values: tuple[Any, ...], named: dict[str, Any]) -> None:
+    for kind in (Made, Plain):
+        with pytest.raises(TypeError):
+            kind(*values, **named)
+
+
+def test_records_are_equal_by_what_is_compared() -> None:
+    assert Made("a", seen=1) == Made("a", seen=2) != Made("b")
+    assert Base("a") != Made("a")
+    assert len({Base("a"), Base("a"), Base("b")}) == 2
+    with pytest.raises(TypeError):
+        hash(Made("a"))  # holds a dict
+
+
+def test_it_is_frozen_and_no_two_share_what_is_made_anew() -> None:
+    made = Made("a")
+    with pytest.raises(FrozenInstanceError):
+        made.name = "b"  # type: ignore[misc]
+    with pytest.raises(FrozenInstanceError):
+        del made.name
+    assert made.extra is not Made("a").extra
