@@ -85,8 +85,8 @@ def main(rounds: int) -> None:
     cpu = {name: statistics.median(run[0] for run in taken) for name, taken in runs.items()}
     wall = {name: statistics.median(run[1] for run in taken) for name, taken in runs.items()}
     print(f"{'':<12}{'CPU ms':>9}{'wall ms':>9}{'MB':>7}")
-    for name, taken in runs.items():
-        print(f"{name:<12}{cpu[name] * 1e3:>9.0f}{wall[name] * 1e3:>9.0f}{max(run[2] for run in taken):>7.0f}")
+    for name, each in runs.items():
+        print(f"{name:<12}{cpu[name] * 1e3:>9.0f}{wall[name] * 1e3:>9.0f}{max(run[2] for run in each):>7.0f}")
     for name, other in RATIOS.items():
         print(f"{name} / {other}: {cpu[name] / cpu[other]:.2f} (CPU), {wall[name] / wall[other]:.2f} (wall)")
 
