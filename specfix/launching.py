@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from specfix.checking import COUNTS, Case, Chosen, origin
 from specfix.deployment import Location, Misfit, Serving
 from specfix.deployment.expected import LIMIT
-from specfix.deployment.json_text import show
+from specfix.deployment.json_text import read_json_object, show
 from specfix.deployment.load import load_deployment
 from specfix.deployment.presets import PRESETS
 from specfix.deployment.serving import ANY_FLAG, ANY_VARIABLE, AUTO, AUTO_LENGTH, COMMON
@@ -40,6 +40,9 @@ SPECULATIVE_FLAGS = {"spec_method": "method", "spec_model": "model", "spec_token
 SPECULATION = re.compile(r"specul|--spec|-sc\b")
 BACKEND_VARIABLE = "VLLM_ATTENTION_BACKEND"
 PREFIX = "VLLM_"
+TOKENS = "num_speculative_tokens"
+WHOLE = re.compile(r"[+-]?\d{1,9}")
+VARIABLES_LIMIT = 2_000  # each may be a finding
 
 
 class NoSpeculation(CannotCheck):
@@ -223,6 +226,10 @@ def refuse_without_speculation(found: Found, arguments: Arguments, options: _Opt
     if "speculative_config" in options.unknown:
         raise CannotCheck(not_here("speculative config", options.unknown["speculative_config"], found))
     if asked:
+        whole = options.places.get("speculative_config")
+        wrong = [misfit for misfit in options.misfits if misfit.location == whole]
+        if wrong and not options.speculative and "method" not in options.values:
+            raise CannotCheck(f"{found.name}: {wrong[0].message}")
         return
     for misfit in arguments.misfits:
         if SPECULATION.search(misfit.location.pointer) and not misfit.ignored:
@@ -232,7 +239,22 @@ def refuse_without_speculation(found: Found, arguments: Arguments, options: _Opt
     words = [word.text for word in arguments.open]
     if words and any(SPECULATION.search(text) for text in found.sources.values()):
         raise CannotCheck(f"{found.name}: whether {' '.join(words)} asks for speculation is known only where it runs")
+    if served := draft_alone(arguments, found):
+        raise CannotCheck(f"{found.name} serves {served[0]}, a draft for {served[1]}: give both, as TARGET and DRAFT")
     raise NoSpeculation(f"{found.name} asks for no speculation: it has no --speculative-config")
+
+
+def draft_alone(arguments: Arguments, found: Found) -> tuple[str, str] | None:
+    """The model that is served, and the target that its own config names: of a draft of the speculators library, which
+    the engine serves with it (``maybe_override_with_speculators``)."""
+    with suppress(CannotCheck):
+        model = model_of(arguments, found)
+        file = Path(model) / "config.json"
+        block = read_json_object(file, str(file))[0].get("speculators_config") if file.is_file() else None
+        verifier = block.get("verifier") if isinstance(block, dict) else None
+        if isinstance(verifier, dict):
+            return model, show(verifier.get("name_or_path"))
+    return None
 
 
 def release_of(
@@ -311,7 +333,8 @@ def speculative_config(given: Given, options: _Options, engine: Engine) -> None:
     if isinstance(value, str):
         with suppress(ValueError, RecursionError):
             value = json.loads(value)
-    if value is None:
+    if value is None:  # as if it were not given
+        del options.places["speculative_config"]
         return
     if not isinstance(value, dict):
         options.misfits.append(Misfit(f"--speculative-config is {show(value)} where {engine} takes an object", place))
@@ -324,8 +347,10 @@ def speculative_config(given: Given, options: _Options, engine: Engine) -> None:
 
 def one_key(key: str, value: Any, unknown: str | None, place: Location, options: _Options, engine: Engine) -> None:
     """One key of the speculative config."""
-    name = key if key in ("method", "num_speculative_tokens") else f"speculative.{key}"
+    name = key if key in ("method", TOKENS) else f"speculative.{key}"
     options.places[name] = place
+    if key == TOKENS:
+        value = as_whole(value, engine)
     if unknown is not None:
         options.unknown[name] = unknown
     elif key == "method" and value is not None and value not in (engine.methods.methods or (value,)):
@@ -333,12 +358,22 @@ def one_key(key: str, value: Any, unknown: str | None, place: Location, options:
         options.misfits.append(
             Misfit(f"{engine} knows no speculative method {show(value)}", place, near[0] if near else None)
         )
-    elif key == "num_speculative_tokens" and value is not None and not sensible(value):
+    elif key == TOKENS and value is not None and not sensible(value):
         options.misfits.append(Misfit(f"num_speculative_tokens is {show(value)}", place))
     elif name == key:
         options.values[key] = value
     else:
         options.speculative[key] = value
+
+
+def as_whole(value: Any, engine: Engine) -> Any:
+    """A number of tokens as pydantic reads it, of a release that has it read: "3", 3.0 and true are whole numbers."""
+    key = (engine.speculative.keys or {}).get(TOKENS)
+    if key is None or not key.validated:
+        return value
+    if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()):
+        return int(value)
+    return int(value) if isinstance(value, str) and WHOLE.fullmatch(value.strip()) else value
 
 
 def sensible(value: Any) -> bool:
@@ -348,6 +383,9 @@ def sensible(value: Any) -> bool:
 def variables(launch: Launch, options: _Options, engine: Engine) -> None:
     """Where variables stand, and those of the engine's that this release does not read."""
     env, known = launch.env, engine.variables.variables
+    if len(env) > VARIABLES_LIMIT:
+        file = next(iter(env.values())).place.file
+        raise CannotCheck(f"{file} sets more than the {VARIABLES_LIMIT:,} variables that are read")
     if launch.env_from:
         options.unknown[ANY_VARIABLE] = launch.env_from[0]
     for name, word in env.items():

@@ -9,7 +9,7 @@ import typer
 
 from specfix.cli import options
 from specfix.cli.conclusion import Gate, chosen
-from specfix.cli.options import Format, flags, json_object, variables
+from specfix.cli.options import Format, refuse_options, served
 from specfix.cli.outcome import Outcome
 from specfix.errors import CannotCheck
 
@@ -56,22 +56,7 @@ def check(
     from specfix.gate.settings import find_settings
 
     settings = find_settings()
-    given: dict[str, Any] = {
-        "method": method,
-        "num_speculative_tokens": num_speculative_tokens,
-        "max_model_len": max_model_len,
-        "max_num_seqs": max_num_seqs,
-        "tensor_parallel_size": tensor_parallel_size,
-        "pipeline_parallel_size": pipeline_parallel_size,
-        "dtype": dtype,
-        "block_size": block_size,
-        "attention_backend": attention_backend,
-        "kv_cache_dtype": kv_cache_dtype,
-        "enforce_eager": enforce_eager,
-        "flags": flags(flag or ()),
-        "speculative_config": json_object("--speculative-config", speculative_config),
-        "env": variables(env or ()),
-    }
+    given = served(locals())
     where: dict[str, Any] = {
         "engine_python": engine_python,
         "hardware": hardware or settings.hardware,
@@ -108,11 +93,3 @@ def check_pair(target: str | None, draft: str | None, options: Mapping[str, Any]
     if target is None:
         raise CannotCheck("give a TARGET and its DRAFT, or a launch: --launch FILE, or -- vllm serve …")
     return Checked("", specfix.check(target, draft, **options))
-
-
-def refuse_options(given: Mapping[str, Any]) -> None:
-    """Raise CannotCheck for an option that the launch itself states, or leaves to the engine."""
-    for name, value in given.items():
-        if value not in (None, False, {}) and not (name.endswith("parallel_size") and value == 1):
-            option = {"flags": "flag"}.get(name, name).replace("_", "-")
-            raise CannotCheck(f"--{option} and a launch are given: the launch says how it serves")

@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from specfix.cli import options
-from specfix.cli.check import refuse_options
-from specfix.cli.options import FailOn, flags, json_object, variables
+from specfix.cli.options import FailOn, refuse_options, served
 from specfix.cli.outcome import Outcome
 from specfix.errors import CannotCheck
 
@@ -93,22 +92,7 @@ def fix(
     from specfix.repairing import holds, prepare, prepare_launch, write
     from specfix.report.terminal import Terminal
 
-    given: dict[str, Any] = {
-        "method": method,
-        "num_speculative_tokens": num_speculative_tokens,
-        "max_model_len": max_model_len,
-        "max_num_seqs": max_num_seqs,
-        "tensor_parallel_size": tensor_parallel_size,
-        "pipeline_parallel_size": pipeline_parallel_size,
-        "dtype": dtype,
-        "block_size": block_size,
-        "attention_backend": attention_backend,
-        "kv_cache_dtype": kv_cache_dtype,
-        "enforce_eager": enforce_eager,
-        "flags": flags(flag or ()),
-        "speculative_config": json_object("--speculative-config", speculative_config),
-        "env": variables(env or ()),
-    }
+    given = served(locals())
     where: dict[str, Any] = {
         "greedy": greedy,
         "engine": engine,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,6 +28,12 @@ class FailOn(str, Enum):
     note = "note"
     never = "never"
 
+
+# options that say how it is served, and are handed on as they are
+SERVED = (
+    *("method", "num_speculative_tokens", "max_model_len", "max_num_seqs", "dtype", "block_size", "enforce_eager"),
+    *("tensor_parallel_size", "pipeline_parallel_size", "attention_backend", "kv_cache_dtype"),
+)
 
 SERVING = "What will be served (names and defaults as in vllm serve)"
 WHERE = "Where it will be served"
@@ -213,3 +219,21 @@ def json_object(option: str, text: str | None) -> dict[str, Any] | None:
     from specfix.deployment.json_text import parse_object
 
     return None if text is None else parse_object(text, option)
+
+
+def served(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a command's options, which are its ``locals()``, say of the server: in the terms of ``specfix.check``."""
+    return {
+        **{name: given[name] for name in SERVED},
+        "flags": flags(given["flag"] or ()),
+        "speculative_config": json_object("--speculative-config", given["speculative_config"]),
+        "env": variables(given["env"] or ()),
+    }
+
+
+def refuse_options(given: Mapping[str, Any]) -> None:
+    """Raise CannotCheck for an option that the launch itself states, or leaves to the engine."""
+    for name, value in given.items():
+        if value not in (None, False, {}) and not (name.endswith("parallel_size") and value == 1):
+            option = {"flags": "flag"}.get(name, name).replace("_", "-")
+            raise CannotCheck(f"--{option} and a launch are given: the launch says how it serves")

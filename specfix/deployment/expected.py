@@ -166,7 +166,7 @@ KEYS: dict[str, tuple[Test, str]] = {
         ),
         POSITIVE_OR_AUTO,
     ),
-    "mamba_ssm_cache_dtype": ANYTHING,
+    **dict.fromkeys(("mamba_ssm_cache_dtype", "engram_layer_ids", "ple_layer_ids"), ANYTHING),
     **dict.fromkeys(AUX_IDS, LAYERS),
     **dict.fromkeys(("eos_token_id", "bos_token_id", "pad_token_id"), ID_OR_IDS),
     **dict.fromkeys(("tie_word_embeddings", "use_sliding_window"), BOOLEAN),

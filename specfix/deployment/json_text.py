@@ -98,7 +98,7 @@ def read_tokenizer(path: Path, name: str) -> dict[str, Any]:
 
 def depth_exceeds(value: Any, limit: int) -> bool:
     """Whether objects and arrays are nested more than ``limit`` levels deep."""
-    level = [value]
+    level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(limit):
         level = [
             child
@@ -111,7 +111,7 @@ def depth_exceeds(value: Any, limit: int) -> bool:
     return True
 
 
-def refuse_surrogates(values: dict[str, Any], name: str) -> None:
+def refuse_surrogates(values: Any, name: str) -> None:
     """Raise CannotCheck where a string holds half of a surrogate pair: nothing could write it out again."""
     try:
         json.dumps(values, ensure_ascii=False).encode()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, fields
+from dataclasses import field, fields, replace
 from typing import Any, TypeVar
 
 from specfix.deployment.location import Location
@@ -72,7 +72,8 @@ class Serving:
             return Location("environment", option)
         block, _, key = option.rpartition(".")
         if block:
-            return Location("command line", f"--speculative-config.{key}")
+            whole = self.places.get("speculative_config", COMMAND)  # where a key of it could stand
+            return replace(COMMAND if whole.file == COMMAND.file else whole, pointer=f"--speculative-config.{key}")
         return Location("command line", "--" + option.replace("_", "-"))
 
     def guarded(self) -> Serving:
@@ -88,6 +89,7 @@ class Serving:
         return _GuardedServing(**values)
 
 
+COMMAND = Location("command line")
 AUTO_LENGTH = -1  # of max_model_len: what the memory has room for, which is known only where it runs
 AUTO = "auto"
 ANY_FLAG = "*"  # among what is unknown: flags that are not given may be, all the same

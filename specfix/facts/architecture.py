@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from specfix.deployment import Draft, Model, Target
+from specfix.deployment import Draft, Model, Serving, Target
 from specfix.deployment.kinds import ARCHITECTURES
 from specfix.deployment.model import MTP_KEYS
 from specfix.engines import Engine
@@ -18,6 +18,7 @@ from specfix.record import record
 
 # methods whose drafts the config stage takes as they are: it overrides model_type alone
 UNCHANGED = frozenset({"medusa"})
+PLUGINS = "VLLM_PLUGINS"
 WRAPPER = "eagle"  # model_type of vLLM's own EAGLE format, whose ``model`` is the head's config
 
 
@@ -52,6 +53,12 @@ def has_no_class(names: Sequence[str], model: Model, engine: Engine) -> bool:
     if isinstance(code, Mapping) and any(str(name).startswith("AutoModel") for name in code):
         raise MissingFact(f"what the code that {model.config.file} brings along is")
     return True
+
+
+def brought_along(serving: Serving) -> None:
+    """Raise MissingFact where plugins are named, for these may register classes of their own."""
+    if serving.env.get(PLUGINS):
+        raise MissingFact(f"the classes that the plugins in {PLUGINS} bring")
 
 
 def language_class(target: Target, engine: Engine) -> str:

@@ -26,7 +26,12 @@ EXPERTS: Final = ("num_experts", "moe_num_experts", "n_routed_experts", "num_loc
 WIDE: Final = ("float32", "float")
 TABLES: Final = ("embed_tokens.weight", "lm_head.weight")
 # what makes weights smaller, or keeps them elsewhere, in ways that no header tells
-CHANGES_WEIGHTS: Final = ("quantization", "load_format", "cpu_offload_gb", "hf_overrides", "offload_backend")
+CHANGES_WEIGHTS: Final = (
+    *("quantization", "load_format", "hf_overrides", "language_model_only", "mm_encoder_only"),
+    *("cpu_offload_gb", "offload_backend", "offload_group_size"),
+)
+# tables of n-grams, which such releases keep in the host's memory
+NGRAMS: Final = ("engram_layer_ids", "ple_layer_ids")
 
 
 @record(frozen=True)
@@ -39,10 +44,13 @@ class Weights:
 
 @record(frozen=True)
 class Memory:
-    """Of one device, in bytes: the weights of both sides on it, and what the engine may take of its memory."""
+    """Of one device, in bytes: the weights of both sides on it, and what the engine may take of its memory. ``cut``
+    and ``draft_cut``: among how many devices the weights are divided at most."""
 
     target: Weights
     draft: Weights
+    cut: int
+    draft_cut: int
     needed: int
     allowed: int
     share: float
@@ -54,6 +62,8 @@ def memory(target: Target, draft: Draft, serving: Serving, method: str, engine: 
         raise NotApplicable("a CPU takes its memory from the host")
     if any(serving.flag(name) for name in CHANGES_WEIGHTS) or serving.speculative.get("quantization"):
         raise NotApplicable("the weights are changed while they are loaded")
+    if target.config.value(*NGRAMS):
+        raise MissingFact("where the tables of n-grams are kept")
     gib = known(hardware.memory_gib, f"the memory of {hardware.name}")
     built_in = draft.config.file == target.config.file
     wide = serving.dtype in WIDE
@@ -65,12 +75,20 @@ def memory(target: Target, draft: Draft, serving: Serving, method: str, engine: 
     of_target = weights(target, wide, not_loaded)
     # the target's own MTP layers are counted with it
     of_draft = Weights(0, True) if built_in else weights(draft, wide, lambda name: may_share(name, draft, target))
-    cut = serving.tensor_parallel_size * serving.pipeline_parallel_size
-    if serving.flag("enable_expert_parallel"):
-        cut *= size(serving, "data_parallel_size")
-    needed = of_target.size // cut + of_draft.size // max(1, draft_parallel_size(serving))
-    share = utilization(serving, engine)
-    return Memory(of_target, of_draft, needed, int(gib * GIB * share), share)
+    cut = serving.tensor_parallel_size * serving.pipeline_parallel_size * ranks_of_experts(target, serving)
+    # not every runner minds the draft's own size: the larger one counts
+    draft_cut = max(serving.tensor_parallel_size, draft_parallel_size(serving)) * ranks_of_experts(draft, serving)
+    needed = of_target.size // cut + of_draft.size // draft_cut
+    # who says how much the KV cache takes has the whole of the rest for the weights
+    share = 1.0 if serving.flag("kv_cache_memory_bytes") else utilization(serving, engine)
+    return Memory(of_target, of_draft, cut, draft_cut, needed, int(gib * GIB * share), share)
+
+
+def ranks_of_experts(model: Model, serving: Serving) -> int:
+    """Among how many times more ranks than the tensor parallel ones experts are cut, with --enable-expert-parallel or
+    without (``flatten_tp_across_dp``). What is no expert is not cut there, so that a device bears more than this."""
+    ranks = size(serving, "data_parallel_size") * size(serving, "prefill_context_parallel_size")
+    return ranks if ranks > 1 and (serving.flag("enable_expert_parallel") or model.config.value(*EXPERTS)) else 1
 
 
 def utilization(serving: Serving, engine: Engine) -> float:

@@ -12,24 +12,45 @@ from typing import Literal
 from specfix.deployment import Deployment, Draft, Model, Serving
 from specfix.engines import Engine
 from specfix.errors import NotApplicable, known
+from specfix.facts.architecture import first_known
 from specfix.facts.lengths import raises_positions
 from specfix.facts.method import inner_name
 from specfix.record import record
 
 Kind = Literal["stops", "overruns", "shortens"]
 Surface = Literal["target_config", "draft_config"]
+TRANSFORMERS = "transformers"  # a value of --model-impl, and the module that serves Transformers' own classes
+HEADS = frozenset({"eagle", "eagle3", "dflash", "dspark"})
 
 # drafts that are fed the target's own positions
 SHARES_POSITIONS = frozenset({"eagle", "eagle3", "dflash", "dspark", "mtp"})
 
 
 def rotary_models(deployment: Deployment, engine: Engine) -> Iterator[tuple[Surface, Model]]:
-    """The models whose rotary embedding the release builds as their configs say, and where each is repaired."""
+    """The models whose rotary embedding the release builds as their configs say, and where each is repaired. What runs
+    as a model of Transformers has Transformers' own."""
     draft, method = deployment.draft, deployment.serving.method
-    yield "target_config", deployment.target
+    if deployment.serving.flag("model_impl") != TRANSFORMERS and not of_transformers(deployment.target, engine):
+        yield "target_config", deployment.target
     built = method is not None and inner_name(method, engine) in SHARES_POSITIONS | {"draft_model"}
-    if draft is not None and built and not draft.is_part_of(deployment.target):
-        yield "draft_config", draft
+    whole = method == "draft_model"
+    if draft is None or not built or draft.is_part_of(deployment.target) or (whole and of_transformers(draft, engine)):
+        return
+    yield "draft_config", draft
+
+
+def of_transformers(model: Model, engine: Engine) -> bool:
+    """Whether the release has no class of its own for a model, so that Transformers' may serve it."""
+    name = first_known(model.architectures, engine)
+    return name is not None and engine.methods.architectures.get(name, TRANSFORMERS).startswith(TRANSFORMERS)
+
+
+def hands_rope_on(model: Model, engine: Engine) -> bool:
+    """Whether the model's class is known to build its rotary embedding of the whole RoPE block: a plain decoder or a
+    head. Another one may have none, or leave the scaling out."""
+    if isinstance(model, Draft) and model.kind in HEADS:
+        return True
+    return first_known(model.architectures, engine) in engine.eagle.decoders
 
 
 @record(frozen=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from specfix.deployment import Location, Misfit
-from specfix.deployment.json_text import parse_object, show
+from specfix.deployment.json_text import DEPTH_LIMIT, depth_exceeds, parse_object, refuse_surrogates, show
 from specfix.engines import Engine
 from specfix.engines.facts.serving import Flag, ServeFacts
 from specfix.errors import CannotCheck
@@ -24,10 +24,14 @@ from specfix.record import record
 
 JSON_OBJECT = re.compile(r"\s*{.*}\s*", re.DOTALL)
 CHOICE = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<choices>.*)\)")
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
 QUOTED = re.compile(r"[\w./-]+")
+TOO_DEEP = f"it is nested more than {DEPTH_LIMIT} levels deep"
 LEVELS = ("0", "1", "2", "3")  # after -O
 SPECULATIVE = ("speculative_config", "spec_method", "spec_model", "spec_tokens")
 CONFIG = "--config"
+WORDS_LIMIT = 2_000  # arguments of a server; each may be a finding
+END = "--"  # all words after it are arguments of no option
 FIRST_MARK, MARKS_LIMIT = 0xE000, 1000
 MARKS = re.compile("[\ue000-\ue3ff]")  # stand for unknown parts while an object is read
 STRING_OR_MARK = re.compile(r'"(?:\\.|[^"\\])*"|[\ue000-\ue3ff]', re.DOTALL)
@@ -93,7 +97,7 @@ def read_arguments(
     """The arguments of ``vllm serve`` (or of ``api_server``) in the order in which they count. ``texts`` are those of
     files that were read, by name.
 
-    Raises CannotCheck where the flags of the release are not known.
+    Raises CannotCheck where the flags of the release are not known, and for arguments without end.
     """
     facts = engine.serve
     if not facts.flags:
@@ -102,9 +106,14 @@ def read_arguments(
     reading = _Reading()
     given = words
     words = with_config_file(words, facts, reading, engine, texts or {})
+    if len(words) > WORDS_LIMIT:
+        raise CannotCheck(
+            f"{words[-1].place.file} gives the server more than the {WORDS_LIMIT:,} arguments that are read"
+        )
     dotted: dict[str, tuple[Word, dict[str, Any], list[str]]] = {}
     reading.takes_model = bool(facts.positional) and program == "vllm serve"
-    for group in grouped(words, parser):
+    end = next((at for at, word in enumerate(words) if word.text == END), len(words))
+    for group in grouped(words[:end], parser):
         if not group:
             continue
         if group[0].many:  # what follows may be the value of what it holds
@@ -116,6 +125,8 @@ def read_arguments(
             read_dotted(group, facts, dotted, reading, engine)
         else:
             read_group(group, parser, facts, reading, engine)
+    for word in words[end + 1 :]:
+        stray(word, reading, engine)
     for flag, (word, value, unknown) in dotted.items():  # the release puts them behind all others
         merged = Word(json.dumps(value), word.place, maybe=word.maybe).knowing(unknown)
         read_group([Word(flag, word.place), merged], parser, facts, reading, engine)
@@ -289,17 +300,25 @@ def converter(flag: Flag, facts: ServeFacts) -> Callable[[str], Any]:
 
 def size(text: str, facts: ServeFacts) -> int:
     """A number, or one with a suffix."""
+    text = text.strip()
     factor = (facts.sizes or {}).get(text[-1:])
-    if factor is None:
+    if factor is None or not NUMBER.fullmatch(text[:-1]):
         return int(text)
     return int(float(text[:-1]) * factor) if text[-1] in (facts.size_fractions or "") else int(text[:-1]) * factor
 
 
 def json_value(text: str) -> Any:
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise argparse.ArgumentTypeError(f"{show(text)} is not valid JSON ({error})") from None
+    if depth_exceeds(value, DEPTH_LIMIT):
+        raise argparse.ArgumentTypeError(TOO_DEEP)
+    try:
+        refuse_surrogates(value, "the value")
+    except CannotCheck as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return value
 
 
 def json_object(text: str, facts: ServeFacts) -> dict[str, Any]:
@@ -445,17 +464,27 @@ def read_dotted(
     adds = name.endswith("+") and bool(facts.dotted_lists)
     flag, *keys = name.removesuffix("+").split(".") if adds else name.split(".")
     flag = flag.replace("_", "-") if facts.underscores else flag
-    value = text.split(",") if adds else dotted_value(text, facts)
+    value: Any = text.split(",") if adds else dotted_value(text, facts)
     word, whole, missing = dotted.get(flag, (head, {}, []))
-    place = whole
-    for key in keys[:-1]:
-        place = place.setdefault(key, {})
-        if not isinstance(place, dict):
-            reading.misfits.append(Misfit(f"{name} and another option give {key} two kinds of value", spot(head)))
-            return
-    before = place.get(keys[-1])
-    place[keys[-1]] = [*before, *value] if isinstance(before, list) and isinstance(value, list) else value
+    for key in reversed(keys):
+        value = {key: value}
+    if depth_exceeds(value, DEPTH_LIMIT):
+        reading.misfits.append(Misfit(f"{engine} refuses {show(name)}: {TOO_DEEP}", spot(head)))
+        return
+    merge(whole, value)
     dotted[flag] = (word, whole, [*missing, *unknown])
+
+
+def merge(before: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """Put one object into another: lists grow, and of all else the last one counts (recursive_dict_update)."""
+    for key, value in more.items():
+        held = before.get(key)
+        if isinstance(value, dict) and isinstance(held, dict):
+            merge(held, value)
+        elif isinstance(value, list) and isinstance(held, list):
+            before[key] = [*held, *value]
+        else:
+            before[key] = value
 
 
 def dotted_value(text: str, facts: ServeFacts) -> Any:

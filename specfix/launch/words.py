@@ -19,6 +19,12 @@ COMMAND_LINE = "command line"
 REDIRECTION = re.compile(r"[<>]+&?-?")
 PAIRS = {"{": "}", "(": ")"}
 BRACKETS = {"{": re.compile(r"[{}]"), "(": re.compile(r"[()]")}
+MARKS = re.compile(r"""\\.|'[^']*'|["()]""", re.DOTALL)  # of a command in an expansion
+DEPTH_LIMIT = 30  # of brackets and quotes in it
+QUOTED_MARKS = re.compile(r"""\\.|"|\$\(""", re.DOTALL)
+ANSI = re.compile(r"\$'(?P<inside>(?:\\.|[^'\\])*)'", re.DOTALL)
+ESCAPE = re.compile(r"\\.", re.DOTALL)
+ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "?": "?"}
 EXPANSION = re.compile(r"\$(?:[A-Za-z_]\w*|[\d@*#?$!-])", re.ASCII)
 ARRAY = re.compile(r"\$\{(?P<name>[A-Za-z_]\w*)\[[@*]\]\}", re.ASCII)
 QUOTED_ARRAY = re.compile(r'"\$\{(?P<name>[A-Za-z_]\w*)\[@\]\}"', re.ASCII)
@@ -33,7 +39,7 @@ LEADING = frozenset(
 EXPORTS = frozenset({"export", "declare", "readonly", "local", "typeset"})
 ENDS = re.compile(r";;|&&|\|\||\|&|[;&|()\n]")
 RUN = re.compile(r"[^ \t\r\n;&|()<>\\'\"$`]+")  # characters that stand for themselves
-LIMIT = 1_000_000  # characters of a script
+LIMIT = 200_000  # characters of a script
 SPENT_LIMIT = 4 * LIMIT  # characters that variables may put in
 WORD_COST = 50  # what a word counts there, however short
 
@@ -263,6 +269,11 @@ class Splitter:
             elif char == "'":
                 fields.add(self.quoted("'"))
                 fields.there = True
+            elif self.value is not None and (ansi := ANSI.match(self.text, self.at)):
+                self.skip(len(ansi[0]))
+                put_ansi(ansi, fields)
+            elif char == "$" and self.value is not None and self.text.startswith('"', self.at + 1):
+                self.skip(1)  # $"…" is "…", translated
             elif char == '"':
                 array = QUOTED_ARRAY.match(self.text, self.at) if self.value is not None else None
                 if array:
@@ -397,6 +408,15 @@ class Splitter:
             raise CannotCheck(f"{self.file}: its variables stand for more than {SPENT_LIMIT:,} characters")
 
 
+def put_ansi(match: re.Match[str], fields: _Fields) -> None:
+    """``$'…'``: text with escapes."""
+    if all(escape[1] in ESCAPES for escape in ESCAPE.findall(match["inside"])):
+        fields.add(ESCAPE.sub(lambda escape: ESCAPES[escape[0][1]], match["inside"]))
+    else:
+        fields.add_unknown(match[0])
+    fields.there = fields.broken = True
+
+
 def written_expansion(text: str, start: int) -> str:
     """The whole of an expansion: ``$NAME``, ``$1``, ``${…}``, ``$(…)``, a command in backquotes; a dollar alone."""
     if text[start] == "`":
@@ -404,6 +424,8 @@ def written_expansion(text: str, start: int) -> str:
         return text[start : end + 1] if end > 0 else text[start:]
     opening = text[start + 1 : start + 2]
     if opening in PAIRS:
+        if opening == "(" and (closed := end_of_command(text, start + 1)):
+            return text[start:closed]
         depth = 0
         for match in BRACKETS[opening].finditer(text, start + 1):
             depth += 1 if match[0] == opening else -1
@@ -412,6 +434,22 @@ def written_expansion(text: str, start: int) -> str:
         return text[start:]
     named = EXPANSION.match(text, start)
     return named[0] if named else "$"
+
+
+def end_of_command(text: str, start: int) -> int | None:
+    """Where the command that begins with a bracket ends: brackets in quotes are none of it."""
+    open_marks: list[str] = []
+    while len(open_marks) < DEPTH_LIMIT and (
+        match := (QUOTED_MARKS if open_marks[-1:] == ['"'] else MARKS).search(text, start)
+    ):
+        start, mark = match.end(), match[0]
+        if mark == ")" or (mark == '"' and open_marks[-1] == mark):
+            open_marks.pop()
+            if not open_marks:
+                return start
+        elif mark in ('"', "(", "$("):
+            open_marks.append(mark[-1])
+    return None
 
 
 def sets(text: str) -> bool:

@@ -89,6 +89,8 @@ def option(deployment: Deployment, location: Location) -> str:
         value = deployment.serving.env.get(name)
         return f"environment: {name} is not set" if value is None else f"environment: {name}={value}"
     serving = deployment.serving
+    if name == "--speculative-config":
+        return name  # what of it is meant is in the message
     _, nested, key = name.partition("--speculative-config.")
     if nested:
         given = getattr(serving, key) if key in COMMON else serving.speculative.get(key)

@@ -125,6 +125,8 @@ TARGET = fields(
         "attention_head_dim": (1, (64,)),
         "block_configs": (1, ([],)),
         "canvas_length": (1, (256,)),
+        "engram_layer_ids": (1, ([1], [])),
+        "ple_layer_ids": (1, ([1], [])),
         "compression_config": (1, (COMPRESSED,)),
     },
 )

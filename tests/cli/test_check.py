@@ -319,4 +319,4 @@ def test_a_local_check_is_quick() -> None:
 
         return min(once() for _ in range(3))
 
-    assert seconds(LOADED, "check", *FAILS) < seconds(EMPTY) + 0.5
+    assert seconds(LOADED, "check", *FAILS) < seconds(EMPTY) + 3

@@ -58,6 +58,44 @@ def test_a_file_and_the_line_in_it(specfix: Run, tmp_path: Path) -> None:
     assert f"::: {file}:2" in done.stdout and "2 | max-model-len: 8192" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [('"3"', 3), ("3.0", 3), ('" 3 "', 3), ("true", 1), ('"x"', None), ("3.5", None), ('"0"', None)],
+)
+def test_tokens_are_read_as_the_engine_does(specfix: Run, written: str, read: int | None) -> None:
+    config = f'{{"method": "eagle3", "model": "{DRAFT}", "num_speculative_tokens": {written}}}'
+    options = ("--hardware", "h200", "--engine", "vllm==0.32.0", "--select", "CFG006", "--format", "json")
+    done = specfix("check", *options, "--", "vllm", "serve", TARGET, "-sc", config)
+    assert json.loads(done.stdout)["deployment"]["serving"]["num_speculative_tokens"] == read
+    assert codes(done.stdout) == ([] if read else ["CFG006"])
+
+
+def test_the_config_as_a_whole_is_named_without_a_value(specfix: Run) -> None:
+    config = json.dumps({**json.loads(SPECULATIVE), "Method": 1})
+    done = specfix(
+        "check", "--hardware", "h200", "--engine", "vllm==0.26.0", "--", "vllm", "serve", TARGET, "-sc", config
+    )
+    assert "error[CFG001]" in done.stdout and "--> --speculative-config\n" in done.stdout
+
+
+def test_a_draft_that_is_served_alone(specfix: Run, tmp_path: Path) -> None:
+    config = {"speculators_config": {"verifier": {"name_or_path": "org/target"}}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    done = specfix("check", "--engine", "vllm==0.32.0", "--", "vllm", "serve", str(tmp_path))
+    assert done.returncode == 2
+    assert f'{tmp_path}, a draft for "org/target": give both, as TARGET and DRAFT' in done.stderr
+
+
+def test_a_key_that_is_missing_is_told_where_it_would_stand(specfix: Run, tmp_path: Path) -> None:
+    file = tmp_path / "run.sh"
+    file.write_text(f"vllm serve {TARGET} \\\n  -sc.model {DRAFT} \\\n  -sc.method eagle3\n")
+    options = ("--hardware", "h200", "--engine", "vllm==0.26.0", "--select", "CFG004", "--format", "json")
+    done = specfix("check", *options, "--launch", str(file))
+    (finding,) = json.loads(done.stdout)["findings"]
+    at = {"file": str(file), "pointer": "--speculative-config.num_speculative_tokens", "line": 2}
+    assert finding["location"] == at
+
+
 def test_a_folder_is_one_report_and_a_table(specfix: Run, tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(SERVE)
     (tmp_path / "b.yml").write_text(COMPOSE)
@@ -112,6 +150,14 @@ def test_a_tag_that_says_no_release_is_an_assumption(specfix: Run, tmp_path: Pat
         (("--flag", "seed=1", "--", *COMMAND), "--flag and a launch are given"),
         (("--launch", "/nowhere"), "/nowhere cannot be read"),
         (("--", "vllm", "serve", TARGET), "asks for no speculation"),
+        *((("--", "vllm", "serve", TARGET, "-sc", none), "asks for no speculation") for none in ("", "None", "null")),
+        (("--", *COMMAND, *("x" for _ in range(2000))), "more than the 2,000 arguments that are read"),
+        (
+            ("--", "docker", "run", *(f"-eX{n}=1" for n in range(2001)), "vllm/vllm-openai:v0.26.0", *COMMAND[2:]),
+            "sets more than the 2,000 variables that are read",
+        ),
+        (("--", "vllm", "serve", TARGET, "-sc", "[]"), "--speculative-config is [] where vllm 0.26.0 takes an object"),
+        (("--", "vllm", "serve", TARGET, "-sc", '{"method": "eagel3"}'), 'knows no speculative method "eagel3"'),
         (("--", "vllm", "serve", TARGET, "--speculative-config", "{'a': 1}"), "is not valid JSON"),
         (("--", "vllm", "serve", TARGET, "--speculative-confg", "{}"), "has no --speculative-confg"),
         (("--", "vllm", "serve", "--speculative-config", SPECULATIVE), "names no model to serve"),

@@ -10,7 +10,7 @@ from specfix.deployment import Draft, Serving
 from specfix.deployment.json_text import show
 from specfix.engines import Engine
 from specfix.errors import MissingFact, known
-from specfix.facts.architecture import DraftClasses, has_no_class, of_a_head
+from specfix.facts.architecture import DraftClasses, brought_along, has_no_class, of_a_head
 
 
 @rule(
@@ -39,6 +39,7 @@ def draft_class_unknown(
         return
     if serving.flag("trust_remote_code") and draft.config.values.get("auto_map"):
         raise MissingFact(f"what the code that {draft.config.file} brings along is")
+    brought_along(serving)
     became = draft_classes.model_type != draft_classes.stated_type and draft_classes.model_type is not None
     why = f" (its model_type {draft_classes.stated_type} becomes {draft_classes.model_type} first)" if became else ""
     makes = f", of which {engine} makes {show(list(lacking))} for {method}{why}" if made else ""

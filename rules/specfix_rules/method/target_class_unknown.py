@@ -9,7 +9,7 @@ from specfix.deployment import Serving, Target
 from specfix.deployment.json_text import show
 from specfix.engines import Engine
 from specfix.errors import MissingFact, NotApplicable
-from specfix.facts.architecture import has_no_class
+from specfix.facts.architecture import brought_along, has_no_class
 
 ELSEWHERE = ("terratorch",)  # values of --model-impl: one class serves whatever is named
 STATED = "architectures"
@@ -34,6 +34,7 @@ def target_class_unknown(target: Target, serving: Serving, engine: Engine) -> It
         raise MissingFact(f"which architectures {engine}'s own {own.name} makes of those in {target.config.file}")
     if not has_no_class(target.architectures, target, engine):
         return
+    brought_along(serving)
     dropped = [release for name in target.architectures if (release := (engine.methods.dropped or {}).get(name))]
     until = f" It had it until {dropped[0]}." if dropped else ""
     yield Finding(

@@ -8,7 +8,6 @@ from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Draft, Hardware, Serving
 from specfix.facts.budget import GIB
 from specfix.facts.memory import Memory, Weights
-from specfix.facts.parallel import draft_parallel_size
 
 
 @rule(
@@ -23,12 +22,13 @@ def weights_exceed_memory(draft: Draft, serving: Serving, hardware: Hardware, me
     if memory.needed <= memory.allowed:
         return
     counted = memory.target.counted and memory.draft.counted
-    cut = serving.tensor_parallel_size * serving.pipeline_parallel_size
+    cut = memory.cut
+    share = f"gpu_memory_utilization {memory.share:g}" if memory.share < 1 else "all of it"
     yield Finding(
         f"The target's weights are {words(memory.target)}, over {cut} device{'s' if cut > 1 else ''}, and the draft's "
-        f"{words(memory.draft)}, over {draft_parallel_size(serving)}: at least {gib(memory.needed)} GiB on each. Of "
+        f"{words(memory.draft)}, over {memory.draft_cut}: at least {gib(memory.needed)} GiB on each. Of "
         f"the {hardware.memory_gib:g} GiB of {hardware.name} the engine may take {gib(memory.allowed)} "
-        f"(gpu_memory_utilization {memory.share:g}). Nothing is left for the KV cache: it does not start.",
+        f"({share}). Nothing is left for the KV cache: it does not start.",
         hardware.at("memory_gib"),
         "load",
         "certain" if counted else "likely",

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Deployment
 from specfix.engines import Engine
-from specfix.errors import known
-from specfix.facts.positions import rotary_models
+from specfix.errors import MissingFact, known
+from specfix.facts.positions import hands_rope_on, rotary_models
 
 SHARE = "partial_rotary_factor"
 
@@ -23,6 +23,8 @@ def rotary_share(deployment: Deployment, engine: Engine) -> Iterator[Finding]:
             share = rope.parameters.get(SHARE)
             if share is None or 0 < share <= 1 or rope.parameters.get("rope_dim"):
                 continue
+            if not hands_rope_on(model, engine):
+                raise MissingFact(f"whether the class of {model.config.file} rotates anything in {engine}")
             beside = model.config.stated(SHARE, "rotary_pct", "rotary_emb_fraction")
             pointer = beside[0] if beside and beside[1] == share else f"{rope.pointer}/{SHARE}"
             yield Finding(

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Deployment
 from specfix.engines import Engine
-from specfix.errors import known
-from specfix.facts.positions import rotary_models
+from specfix.errors import MissingFact, known
+from specfix.facts.positions import hands_rope_on, rotary_models
 
 FACTOR = "factor"
 
@@ -27,6 +27,8 @@ def whole_factor(deployment: Deployment, engine: Engine) -> Iterator[Finding]:
             factor = rope.parameters.get(FACTOR)
             if rope.rope_type not in types or type(factor) is not int or not rope.pointer:
                 continue
+            if not hands_rope_on(model, engine):
+                raise MissingFact(f"what the class of {model.config.file} makes of its RoPE block in {engine}")
             place, side = model.config.at(f"{rope.pointer}/{FACTOR}"), surface.removesuffix("_config")
             yield Finding(
                 f"The {side}'s {rope.rope_type} RoPE has a factor of {factor}, not {factor:.1f}. "

@@ -8,8 +8,7 @@ from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Deployment, Serving
 from specfix.engines import Engine
 from specfix.errors import MissingFact
-
-PLUGINS = "VLLM_PLUGINS"
+from specfix.facts.architecture import PLUGINS
 
 
 @rule(

@@ -12,6 +12,7 @@ from specfix.deployment import json_text
 from specfix.deployment.json_text import line_of, read_json_object
 from specfix.errors import CannotCheck
 
+FOR_EVER = 10  # seconds of CPU, on a busy machine: what is not bounded takes longer
 HOSTILE = [
     (b"", "config.json, line 1 column 1: not valid JSON"),
     (b'{"a": 1,\n "b": }', "config.json, line 2 column 7: not valid JSON"),
@@ -35,10 +36,10 @@ def test_hostile_text_is_refused_in_one_sentence_and_at_once(tmp_path: Path, dat
     path = tmp_path / "config.json"
     path.write_bytes(data)
     for source in (data, path):
-        start = time.perf_counter()
+        start = time.process_time()
         with pytest.raises(CannotCheck) as refused:
             read_json_object(source, "config.json")
-        assert time.perf_counter() - start < 1
+        assert time.process_time() - start < FOR_EVER
         assert message in str(refused.value)
         assert len(str(refused.value)) < 200 and "\n" not in str(refused.value)
 
@@ -137,10 +138,10 @@ def test_line_of_every_value_agrees_with_a_line_by_line_layout() -> None:
 
 def test_line_of_a_large_text_is_quick() -> None:
     text = json.dumps({"vocab": {f"token{i}": i for i in range(200_000)}, "last": 1}, indent=0)
-    start = time.perf_counter()
+    start = time.process_time()
     assert line_of(text, "/last") == 200_004
     assert line_of(text, "/vocab/token199999") == 200_002
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < FOR_EVER
 
 
 def test_show_is_short_and_plain() -> None:

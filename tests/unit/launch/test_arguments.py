@@ -15,6 +15,7 @@ from specfix.launch.script import commands
 from specfix.launch.words import Word
 
 NEW, OLD = find_engine("0.32.0"), find_engine("0.10.0")
+DEEP = "[" * 500 + "]" * 500
 
 
 def read(text: str, engine: Any = NEW, program: str = "vllm serve") -> Arguments:
@@ -52,6 +53,13 @@ def values(text: str, engine: Any = NEW) -> dict[str, Any]:
             {"compilation_config": {"cudagraph_capture_sizes": ["1", "2"]}},
         ),
         ("m --hf-overrides '{\"a\": 1}'", {"hf_overrides": {"a": 1}}),
+        # dotted keys are put into each other, and the last one counts
+        ("m -sc.a 2 -sc.a.b 1", {"speculative_config": {"a": {"b": 1}}}),
+        ("m -sc.a.b 2 -sc.a '{\"c\": [1]}' -sc.a.c [2]", {"speculative_config": {"a": {"b": 2, "c": [1, 2]}}}),
+        ("m -sc.a.b 2 -sc.a 1", {"speculative_config": {"a": 1}}),
+        ("--max-num-seqs 2 -- m", {"max_num_seqs": 2}),
+        ("m --max-num-seqs 2 --", {"max_num_seqs": 2}),
+        ("m --max-model-len ' 2k '", {"max_model_len": 2000}),
         ("m --hf-token", {"hf_token": True}),
         ("m --max-num-seqs 1 --max-num-seqs 2", {"max_num_seqs": 2}),
         ("m --gpu-memory-utilization 0.5 --seed -1", {"gpu_memory_utilization": 0.5, "seed": -1}),
@@ -78,6 +86,13 @@ def test_values(text: str, expected: dict[str, Any]) -> None:
         ("m --max", "could match", None),
         ("m --a.b", "--a.b needs a value", None),
         ("m --config", "takes one --config, and a file after it", None),
+        ("m -- n", 'vllm 0.32.0 does not take "n"', None),
+        ("m --max-model-len '2 k'", "invalid size value: '2 k'", None),
+        (f"m --additional-config{'.a' * 5000} 1", "it is nested more than 100 levels deep", None),
+        (f"m --additional-config.a '{DEEP}'", "it is nested more than 100 levels deep", None),
+        (f"m --additional-config '{{\"a\": {DEEP}}}'", "nested more than 100 levels deep", None),
+        (f"m --hf-overrides '{{\"a\": {DEEP}}}'", "nested more than 100 levels deep", None),
+        ('m --hf-overrides \'{"a": "\\ud800"}\'', "half of a surrogate pair", None),
         ("m --config x.json", "ends in .yaml or .yml", None),
     ],
 )
