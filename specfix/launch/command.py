@@ -240,8 +240,8 @@ def of_docker(words: list[Word], depth: int) -> Iterator[Launch]:
     entry: Word | None = None
     files: list[str] = []
     mounts: list[Mount] = []
-    at = 0
-    for option, value, at in options(words):  # noqa: B007
+    given_options, words = options(words)
+    for option, value in given_options:
         if value is None:
             continue
         if option in {"-e", "--env"}:
@@ -255,9 +255,9 @@ def of_docker(words: list[Word], depth: int) -> Iterator[Launch]:
             mounts += mount(value)
         elif option == "--entrypoint":
             entry = value
-    if at == len(words):
+    if not words:
         return
-    image, rest = words[at], words[at + 1 :]
+    image, rest = words[0], words[1:]
     program = [entry] if entry is not None and entry.text else []
     for launch in in_image(image, [*program, *rest], env, tuple(mounts), entry is None, depth):
         yield replace(launch, env_files=(*files, *launch.env_files))
@@ -265,8 +265,8 @@ def of_docker(words: list[Word], depth: int) -> Iterator[Launch]:
 
 def in_container(words: list[Word], depth: int) -> Iterator[Launch]:
     """``docker exec [options] CONTAINER command``: which image that is, and what it sees, is not said."""
-    at = max((after for _, _, after in options(words)), default=0)
-    for launch in launches(words[at + 1 :], None, depth):
+    _, words = options(words)
+    for launch in launches(words[1:], None, depth):
         yield replace(launch, mounts=launch.mounts or (), env_from=("the container", *launch.env_from))
 
 
@@ -368,15 +368,17 @@ def outside(path: str, mounts: Sequence[Mount]) -> str | None:
     return found
 
 
-def options(words: Sequence[Word]) -> Iterator[tuple[str, Word | None, int]]:
-    """(option, its value, how many words it ends after) of ``docker run`` or ``exec``."""
+def options(words: Sequence[Word]) -> tuple[list[tuple[str, Word | None]], list[Word]]:
+    """The options of ``docker run`` or ``exec``, each with its value, and the words behind them."""
+    found: list[tuple[str, Word | None]] = []
     at = 0
     while at < len(words) and words[at].text.startswith("-"):
         option, value = option_of(words[at])
         at += 1
         if value is None and not bare(option) and at < len(words):
             value, at = words[at], at + 1
-        yield option, value, at
+        found.append((option, value))
+    return found, list(words[at:])
 
 
 def option_of(word: Word) -> tuple[str, Word | None]:

@@ -166,9 +166,15 @@ def shell(raw: str) -> Iterator[Piece]:
             at += 1
 
 
+def properties(raw: str) -> str:
+    """What a YAML scalar has before its text."""
+    found = PROPERTIES.match(raw)
+    return found[0] if found else ""
+
+
 def double(raw: str) -> Iterator[Piece]:
     """A YAML scalar in double quotes."""
-    at = len(PROPERTIES.match(raw)[0]) + 1  # type: ignore[index]
+    at = len(properties(raw)) + 1
     while at < len(raw) - 1:
         if match := ESCAPE.match(raw, at):
             code = match[1] or match[2] or match[3]
@@ -185,7 +191,7 @@ def double(raw: str) -> Iterator[Piece]:
 
 def single(raw: str) -> Iterator[Piece]:
     """A YAML scalar in single quotes."""
-    at = len(PROPERTIES.match(raw)[0]) + 1  # type: ignore[index]
+    at = len(properties(raw)) + 1
     while at < len(raw) - 1:
         if raw.startswith("''", at):
             yield Piece("'", at, at + 2)
@@ -225,7 +231,7 @@ def margin_of(raw: str) -> int:
 
 def folded(raw: str, text: str, plain: bool) -> list[Piece] | None:
     """A YAML block or plain scalar whose lines are put together."""
-    start = len(PROPERTIES.match(raw)[0]) if plain else raw.find("\n") + 1  # type: ignore[index]
+    start = len(properties(raw)) if plain else raw.find("\n") + 1
     pieces: list[Piece] = []
     end, at = start, 0
     for line in raw[start:].splitlines(keepends=True):
@@ -288,8 +294,7 @@ def quoted(raw: str, kind: str, text: str) -> str:
         return shlex.quote(text)
     if kind in ("|", ">"):
         raise CannotEdit("a block of text would have to be written anew")
-    start = PROPERTIES.match(raw)[0]  # type: ignore[index]
-    return start + yaml_text(text)
+    return properties(raw) + yaml_text(text)
 
 
 def yaml_text(text: str, quote: str = "'") -> str:
