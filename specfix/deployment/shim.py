@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from specfix.deployment.json_text import read_json_object
+from specfix.deployment.json_text import CONFIG_LIMIT, read_bytes, read_json_object
 from specfix.errors import CannotCheck, MissingFact
 from specfix.record import record
 
@@ -34,27 +34,47 @@ def find_shim(env: Mapping[str, str]) -> Shim | MissingFact | None:
     for folder in filter(None, env.get(PATH, "").removesuffix(KEPT).split(":")):
         manifest = Path(folder) / PLUGIN / "manifest.json"
         try:
-            if manifest.is_file():
+            if (
+                manifest.is_file() or manifest.with_name("__init__.py").is_file()
+            ):  # Python imports this one, and no other
                 refuse_broken(manifest)
                 return Shim(folder, patches(manifest), allowed(env.get(PLUGINS)))
             if not Path(folder).exists():
                 absent = absent or MissingFact(f"whether {folder} on {PATH} holds a shim: it is not here")
-        except OSError as error:
-            absent = absent or MissingFact(f"whether {folder} on {PATH} holds a shim: {error.strerror}")
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+            absent = absent or MissingFact(
+                f"whether {folder} on {PATH} holds a shim: {getattr(error, 'strerror', None) or error}"
+            )
     return absent if PLUGINS in env else None
 
 
 def refuse_broken(manifest: Path) -> None:
     """Raise CannotCheck for a shim that the engine will not run: changed after it was written, or not whole."""
     folder = manifest.parent.parent
-    digest = manifest.with_suffix(".sha256")
-    whole = digest.is_file() and hashlib.sha256(manifest.read_bytes()).hexdigest() == digest.read_text("ascii").strip()
-    points = (file.read_text("utf-8") for file in folder.glob(f"{PLUGIN}-*.dist-info/entry_points.txt"))
-    if not whole or not any(PLUGIN in text for text in points) or not manifest.with_name("__init__.py").is_file():
+    points = map(content, folder.glob(f"{PLUGIN}-*.dist-info/entry_points.txt"))
+    named = any(PLUGIN.encode() in text for text in points)
+    if not whole(manifest) or not named or not manifest.with_name("__init__.py").is_file():
         raise CannotCheck(
             f"{PATH} names {folder}, and the engine will not run the shim there: it is not whole, or its manifest was "
             "changed; write it anew with `specfix fix`"
         )
+
+
+def whole(manifest: Path) -> bool:
+    """Whether the manifest, and the code beside it, are those that the digests there are of."""
+    lines = [line.split() for line in content(manifest.with_suffix(".sha256")).decode("ascii", "replace").splitlines()]
+    digests = {Path(line[1]).name: line[0] for line in lines if len(line) == 2}
+    return manifest.name in digests and all(
+        hashlib.sha256(content(manifest.with_name(name))).hexdigest() == digest for name, digest in digests.items()
+    )
+
+
+def content(file: Path) -> bytes:
+    """The start of a file of the shim; nothing where it cannot be read."""
+    try:
+        return read_bytes(file, str(file), CONFIG_LIMIT)
+    except CannotCheck:
+        return b""
 
 
 def patches(manifest: Path) -> Mapping[str, Any]:

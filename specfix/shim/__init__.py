@@ -48,15 +48,16 @@ def shim_files(manifest: dict[str, Any]) -> dict[str, bytes]:
                  "slot_block_size": {},
                  "draft_positions": {"draft": "path or id as served", "max_position_embeddings": N}}}
 
-    The digest beside the manifest ties the two together: the shim does nothing with a manifest that is not its own.
+    The digests beside the manifest, of it and of the code, tie the two together: the shim does nothing with a manifest
+    that is not its own.
     """
     if manifest.get("schema") != SCHEMA or not isinstance(manifest.get("patches"), dict):
         raise ValueError(f"not a manifest of schema {SCHEMA}")
-    text = (json.dumps(manifest, indent=2) + "\n").encode()
-    files = {f"{PLUGIN}/{path.name}": path.read_bytes() for path in sorted(_SOURCE.glob("*.py"))}
-    return files | {
-        f"{PLUGIN}/manifest.json": text,
-        f"{PLUGIN}/manifest.sha256": f"{hashlib.sha256(text).hexdigest()}\n".encode(),
+    files = {path.name: path.read_bytes() for path in sorted(_SOURCE.glob("*.py"))}
+    files["manifest.json"] = (json.dumps(manifest, indent=2) + "\n").encode()
+    digests = [f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in files.items()]
+    files["manifest.sha256"] = "".join(digests).encode()
+    return {f"{PLUGIN}/{name}": content for name, content in files.items()} | {
         "specfix_shim-1.dist-info/METADATA": _METADATA.encode(),
         "specfix_shim-1.dist-info/entry_points.txt": (
             f"[vllm.general_plugins]\n{PLUGIN} = {PLUGIN}:activate\n".encode()

@@ -3,7 +3,8 @@
     ENGINE_PYTHON run_shim.py JOBS.json
 
 A job is what run_pairs.py takes, but `sampling` is a list, one entry a prompt, and there is `env` (variable: value,
-set before the engine is made), `log` (file for all that the engine prints) and `engine` (further arguments of LLM).
+set before the engine is made), `log` (file for all that the engine prints), `engine` (further arguments of LLM) and,
+where it is given, `path` (folders that come first on the path of modules).
 Each job runs in a fork of a process that has imported vLLM, unless there is only one job: then it runs in this
 process, as a server would, so that vLLM may start its own processes as `env` says. Prints a JSON line a job.
 """
@@ -23,6 +24,7 @@ bench: Any = importlib.import_module("run_pairs")  # beside this file
 def run(job: dict[str, Any]) -> dict[str, Any]:
     """As run_pairs.run, with the job's own environment, log, sampling and engine."""
     os.environ |= job["env"]
+    sys.path[:0] = job.get("path", [])
     log = os.open(job["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(log, 1)
     os.dup2(log, 2)

@@ -14,7 +14,17 @@ def activate() -> None:
         from . import core
 
         core.start()
-    except Exception as error:
+    except (KeyboardInterrupt, SystemExit):  # how a signal ends the process: nothing of ours
+        raise
+    except BaseException as error:
+        _tell(error)
+
+
+def _tell(error: BaseException) -> None:
+    """By logging alone: the module that has a word for it may be what is broken."""
+    try:
         import logging
 
         logging.getLogger("vllm.plugins.specfix_shim").warning("specfix shim: not active: %r", error)
+    except Exception:
+        pass  # nobody listens

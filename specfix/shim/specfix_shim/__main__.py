@@ -28,6 +28,8 @@ def main(arguments: list[str]) -> int:
         print(f"does nothing: {reason}")
         return 1
     print(f"manifest {manifest.PATH}: {', '.join(patches) or 'no patches'}")
+    for line in manifest.others():
+        print(f"specfix shim: {line}")
     loaded = _print_plugin()
     vllm = _vllm()
     print(f"vLLM {vllm or 'not found'}")

@@ -1,15 +1,15 @@
-"""Which patch waits for which module of vLLM, and how one is run so that nothing it does can end the process."""
+"""Which patch waits for which module of vLLM, and how one is made so that nothing in it can end the process."""
 
 from __future__ import annotations
 
-import functools
 import importlib
 import logging
+import threading
 from types import ModuleType
 from typing import Any
 
 from . import hooks, manifest
-from .log import Inert, say
+from .log import guarded, say
 
 # Only the CPU platform imports its runner, so patches that wait for it do nothing on any other.
 _CPU = ("vllm.v1.worker.cpu_model_runner",)
@@ -24,10 +24,13 @@ WAITS_FOR: dict[str, tuple[str, ...]] = {
     "draft_positions": ("vllm.config",),
 }
 
+_once = threading.Lock()  # vLLM may call more than once in a process; taken by the first call, and kept
 
-@functools.cache  # vLLM may call more than once in a process
+
 def start() -> None:
     """Read the manifest and let each patch that it names wait for its modules."""
+    if not _once.acquire(blocking=False):
+        return
     try:
         patches = manifest.read()
     except manifest.Unusable as reason:
@@ -37,7 +40,11 @@ def start() -> None:
         if patch not in WAITS_FOR:
             say(patch, "did nothing: this shim has no such patch", logging.WARNING)
         for name in WAITS_FOR.get(patch, ()):
-            _wait(patch, settings, name)
+            with guarded(patch, "did nothing"):
+                _wait(patch, settings, name)
+    with guarded("", "whether there is another shim is not known"):
+        for line in manifest.others():
+            say("", line, logging.WARNING)
 
 
 def _wait(patch: str, settings: dict[str, Any], name: str) -> None:
@@ -53,12 +60,11 @@ def _wait(patch: str, settings: dict[str, Any], name: str) -> None:
 
 
 def apply(patch: str, module: Any, settings: dict[str, Any]) -> None:
-    """Make one patch now that its module is there, and say in one line what came of it. Never raises."""
-    try:
-        did = importlib.import_module(f".{patch}", __package__).apply(module, settings)
-        if did:
-            say(patch, did)
-    except Inert as reason:
-        say(patch, f"did nothing: {reason}")
-    except Exception as error:
-        say(patch, f"did nothing: {type(error).__name__}: {error}", logging.WARNING)
+    """Make one patch, the whole of it or nothing, now that its module is there; one line says what came of it."""
+    with guarded(patch, "did nothing"):
+        from . import changes  # it needs what a process of vLLM has imported by now, and others may not have
+
+        planned, line = importlib.import_module(f".{patch}", __package__).plan(module, settings)
+        changes.make(planned)
+        if line:
+            say(patch, line)

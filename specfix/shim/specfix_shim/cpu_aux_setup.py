@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
-from .inspection import need, text, tree, wrap
+from .changes import Plan, after
+from .inspection import need, text, tree
 from .log import Inert, say
 
 DONE_BY = ("_setup_eagle3_aux_hidden_state_outputs", "set_aux_hidden_state_layers", "super().load_model(")
 PATCH = "cpu_aux_setup"
 
 
-def apply(module: Any, settings: dict[str, Any]) -> str:
+def plan(module: Any, settings: dict[str, Any]) -> Plan:
     runner = need(module, "CPUModelRunner")
     if "load_model" not in vars(runner):
         raise Inert("the CPU runner loads with the GPU runner's load_model, which sets the layers")
@@ -20,26 +20,19 @@ def apply(module: Any, settings: dict[str, Any]) -> str:
     if any(call in source for call in DONE_BY):
         raise Inert("the CPU runner sets the layers itself")
     need(runner, "_get_eagle3_aux_layers_from_config")
-    wrap(runner, "load_model", _load_model)
-    return "the target's auxiliary layers are set after loading"
+    return [after(runner, "load_model", PATCH, _set_layers)], "the target's auxiliary layers are set after loading"
 
 
-def _load_model(original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
-    result = original(self, *args, **kwargs)
-    try:
-        if getattr(self, "use_aux_hidden_state_outputs", False):
-            _set_layers(self)
-    except Exception as error:
-        say(PATCH, f"the auxiliary layers could not be set: {type(error).__name__}: {error}", logging.WARNING)
-    return result
-
-
-def _set_layers(runner: Any) -> None:
+def _set_layers(runner: Any, *_: Any, **__: Any) -> None:
+    if not getattr(runner, "use_aux_hidden_state_outputs", False):
+        return
     model = _unwrapped(runner.model)
     defaults = need(model, "get_eagle3_default_aux_hidden_state_layers", "get_eagle3_aux_hidden_state_layers")
-    layers = runner._get_eagle3_aux_layers_from_config() or defaults()
-    model.set_aux_hidden_state_layers(tuple(layers))
-    say(PATCH, f"auxiliary layers {tuple(layers)} set on {type(model).__name__}")
+    layers = tuple(runner._get_eagle3_aux_layers_from_config() or defaults())
+    if not layers or not all(isinstance(layer, int) for layer in layers):
+        raise Inert(f"{layers} are no layers")
+    model.set_aux_hidden_state_layers(layers)
+    say(PATCH, f"auxiliary layers {layers} set on {type(model).__name__}")
 
 
 def _unwrapped(model: Any) -> Any:

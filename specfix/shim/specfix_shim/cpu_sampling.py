@@ -13,22 +13,21 @@ import inspect
 from typing import Any
 
 from . import torch_kernels
-from .inspection import need, rebind, text, tree
+from .changes import Plan, plain, rebound
+from .inspection import need, text, tree
 from .log import Inert
 
 EXPAND = ["x", "cu_num_tokens", "num_tokens", "replace_from", "replace_to"]
 
 
-def apply(module: Any, settings: dict[str, Any]) -> str:
+def plan(module: Any, settings: dict[str, Any]) -> Plan:
     if triton_works():
         raise Inert("Triton works here, so that vLLM's own kernels run")
-    # all is looked at before anything is changed, so that "did nothing" is true where one of them is not as expected
     found = [each for each in (_expand(), _top_k_top_p()) if each]
     if not found:
         raise Inert("the stand-in of expand_kernel fills the caller's buffer, and no Triton kernel is called")
-    for released, ours in found:
-        rebind(released, ours)
-    return "done in PyTorch: " + ", ".join(released.__name__ for released, _ in found)
+    changes = [change for released, ours in found for change in rebound(released, ours)]
+    return changes, "done in PyTorch: " + ", ".join(released.__name__ for released, _ in found)
 
 
 def triton_works() -> bool:
@@ -45,7 +44,7 @@ def triton_works() -> bool:
 def _expand() -> tuple[Any, Any] | None:
     """What is to be replaced, and by what; None where nothing is."""
     sampler = importlib.import_module("vllm.v1.sample.rejection_sampler")
-    released = need(sampler, "expand_batch_to_tokens")
+    released = plain(need(sampler, "expand_batch_to_tokens"), "expand_batch_to_tokens")
     if released is torch_kernels.expand_batch_to_tokens:
         return None
     if list(inspect.signature(released).parameters) != EXPAND:
@@ -82,6 +81,10 @@ def _top_k_top_p() -> tuple[Any, Any] | None:
     if not getattr(ops, "HAS_TRITON", False) or getattr(released, "_specfix_shim", False):
         return None
     fallback = need(ops, "apply_top_k_top_p_pytorch")
+    for function in (released, fallback):
+        if list(inspect.signature(plain(function, "apply_top_k_top_p")).parameters)[:3] != ["logits", "k", "p"]:
+            raise Inert(f"{function.__name__} has other parameters")
+    inspect.signature(fallback).bind("logits", "k", "p")  # raises where that does not suffice
 
     def apply_top_k_top_p(logits: Any, k: Any, p: Any, *_: Any, **__: Any) -> Any:
         # What else later releases pass chooses between variants of the Triton kernel.

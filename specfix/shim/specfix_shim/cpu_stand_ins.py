@@ -11,6 +11,7 @@ import importlib
 from typing import Any
 
 from . import torch_kernels
+from .changes import Change, Plan
 from .inspection import need, parameters
 from .log import Inert
 
@@ -27,7 +28,7 @@ class Launcher:
         return self.func
 
 
-def apply(module: Any, settings: dict[str, Any]) -> str:
+def plan(module: Any, settings: dict[str, Any]) -> Plan:
     sampler = importlib.import_module("vllm.v1.sample.rejection_sampler")
     stand_ins = importlib.import_module("vllm.utils.cpu_triton_utils")
     replaced = []
@@ -43,7 +44,9 @@ def apply(module: Any, settings: dict[str, Any]) -> str:
         replaced.append((kernel, function, unknown))
     if not replaced:
         raise Inert("every stand-in takes what it is called with")
-    for kernel, function, _ in replaced:
-        setattr(stand_ins, f"_{kernel}_impl", function)
-        setattr(stand_ins, kernel, Launcher(function))
-    return "done in PyTorch: " + ", ".join(f"{kernel} (takes {', '.join(new)})" for kernel, _, new in replaced)
+    changes = [
+        Change(stand_ins, name, value)
+        for kernel, function, _ in replaced
+        for name, value in ((f"_{kernel}_impl", function), (kernel, Launcher(function)))
+    ]
+    return changes, "done in PyTorch: " + ", ".join(f"{kernel} (takes {', '.join(new)})" for kernel, _, new in replaced)

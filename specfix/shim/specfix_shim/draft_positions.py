@@ -8,13 +8,13 @@ sizes; frequencies that depend on it would change.
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 from collections.abc import Iterator
 from typing import Any
 
-from .inspection import need, wrap
-from .log import Inert, say
+from .changes import Change, Plan, around, make
+from .inspection import need
+from .log import LEFT, Inert, guarded, say
 
 PATCH = "draft_positions"
 POSITIONS = "max_position_embeddings"
@@ -22,9 +22,9 @@ POSITIONS = "max_position_embeddings"
 SIZED_BY_IT = {"default", "linear", "llama3", "ntk", "proportional", "mrope"}
 
 
-def apply(module: Any, settings: dict[str, Any]) -> str:
+def plan(module: Any, settings: dict[str, Any]) -> Plan:
     draft, positions = settings.get("draft"), settings.get(POSITIONS)
-    if not isinstance(draft, str) or not isinstance(positions, int):
+    if not (isinstance(draft, str) and draft and type(positions) is int and positions > 0):
         raise Inert(f"the manifest lacks the draft or its {POSITIONS}")
     model, speculative = need(module, "ModelConfig"), need(module, "SpeculativeConfig")
     fields = getattr(model, "__dataclass_fields__", {})
@@ -34,46 +34,55 @@ def apply(module: Any, settings: dict[str, Any]) -> str:
         raise Inert("SpeculativeConfig has no compute_hash, so that a compiled draft could be taken from the cache")
 
     def post_init(original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
-        if self.runner != "draft" or not is_draft(self.model, draft):
-            return original(self, *args, **kwargs)
-        released = self.hf_overrides
-        before: list[int] = []
-
-        def overrides(config: Any) -> Any:
-            config = released(config) if callable(released) else config
-            try:
-                before.extend(enlarge(config, positions))
-            except Exception as error:
-                say(PATCH, f"left as it was: {type(error).__name__}: {error}", logging.WARNING)
-            return config
-
-        if released and not callable(released):
-            say(PATCH, f"left as it was: the draft has overrides of its own, {released}")
-            return original(self, *args, **kwargs)
-        self.hf_overrides = overrides
+        overrides = None
+        with guarded(PATCH, LEFT):
+            if self.runner == "draft" and is_draft(self.model, draft):
+                overrides = Overrides(self, positions)
         try:
             return original(self, *args, **kwargs)
         finally:
-            self.hf_overrides = released
-            if before:
-                length = getattr(self, "max_model_len", None)
-                say(PATCH, f"{POSITIONS} of {draft} raised from {min(before)} to {positions} (its length is {length})")
+            if overrides is not None:
+                with guarded(PATCH, "the draft's overrides are not what they were"):
+                    overrides.take_back(self, draft)
 
-    def compute_hash(original: Any, self: Any) -> Any:
+    def compute_hash(original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
         """The released one may not tell two sizes of the table apart, which compiled code has built in."""
-        released = original(self)
-        try:
-            config = self.draft_model_config
-            if is_draft(config.model, draft):
+        released = original(self, *args, **kwargs)
+        with guarded(PATCH, "the compile cache may hold a draft of another size"):
+            config = getattr(self, "draft_model_config", None)
+            if config is not None and isinstance(released, str) and is_draft(config.model, draft):
                 size = f"{released} {config.hf_config.max_position_embeddings}"
                 return hashlib.sha256(size.encode()).hexdigest()
-        except AttributeError:
-            pass  # no draft model
         return released
 
-    wrap(model, "__post_init__", post_init)
-    wrap(speculative, "compute_hash", compute_hash)
-    return ""  # the line comes with the draft itself; the server's other processes never see it
+    changes = [around(model, "__post_init__", post_init), around(speculative, "compute_hash", compute_hash)]
+    return changes, ""  # the line comes with the draft itself; the server's other processes never see it
+
+
+class Overrides:
+    """Stands in the place of a draft's ``hf_overrides`` while its config is read: does what they do, then enlarges."""
+
+    def __init__(self, model_config: Any, positions: int) -> None:
+        self.released = model_config.hf_overrides
+        self.positions = positions
+        self.before: list[int] = []
+        if self.released and not callable(self.released):
+            raise Inert(f"the draft has overrides of its own, {self.released}")
+        model_config.hf_overrides = self
+
+    def __call__(self, config: Any) -> Any:
+        if callable(self.released):
+            config = self.released(config)
+        with guarded(PATCH, LEFT):
+            self.before += enlarge(config, self.positions)
+        return config
+
+    def take_back(self, model_config: Any, draft: str) -> None:
+        model_config.hf_overrides = self.released
+        if self.before:
+            length = getattr(model_config, "max_model_len", None)
+            raised = f"raised from {min(self.before)} to {self.positions}"
+            say(PATCH, f"{POSITIONS} of {draft} {raised} (its length is {length})")
 
 
 def is_draft(model: str, draft: str) -> bool:
@@ -103,8 +112,7 @@ def enlarge(config: Any, positions: int) -> list[int]:
         say(PATCH, f"left as it was: {POSITIONS} does more than size a table of RoPE type {', '.join(sorted(types))}")
         return []
     before = [getattr(part, POSITIONS) for part in short]
-    for part in short:
-        setattr(part, POSITIONS, positions)
+    make([Change(part, POSITIONS, positions) for part in short])
     return before
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from .log import Inert, guarded
+
 Callback = Callable[[ModuleType], None]
+NOT_FOLLOWED = "an import is not followed"
 
 
 class Finder:
@@ -16,11 +20,21 @@ class Finder:
 
     def __init__(self) -> None:
         self.callbacks: dict[str, list[Callback]] = {}
+        self.asking: set[tuple[str, int]] = set()
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        if name not in self.callbacks:
-            return None
-        for finder in sys.meta_path:
+        with guarded("", NOT_FOLLOWED):  # then it is found without us, or raises what it would have raised
+            asking = (name, threading.get_ident())
+            if name in self.callbacks and asking not in self.asking:  # there are others that ask all the others
+                self.asking.add(asking)
+                try:
+                    return self._found(name, path, target)
+                finally:
+                    self.asking.discard(asking)
+        return None
+
+    def _found(self, name: str, path: Any, target: Any) -> ModuleSpec | None:
+        for finder in sys.meta_path[:]:
             find = None if finder is self else getattr(finder, "find_spec", None)
             spec: ModuleSpec | None = find(name, path, target) if find is not None else None
             if spec is not None:
@@ -29,19 +43,19 @@ class Finder:
         return None
 
     def _follow(self, spec: ModuleSpec) -> None:
-        """A loader is made for one import of one module, so that its method can be replaced on it alone."""
+        """A loader is made for one import of one module, as a rule, so that its method can be replaced on it alone."""
         loader: Any = spec.loader
-        try:
-            execute = loader.exec_module
+        if isinstance(loader, type) or not hasattr(loader, "exec_module"):
+            raise Inert(f"{spec.name} is loaded in a way of its own")
+        execute = loader.exec_module
 
-            def exec_module(module: ModuleType) -> None:
-                execute(module)
-                for callback in self.callbacks.get(spec.name, ()):
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            with guarded("", NOT_FOLLOWED):
+                for callback in self.callbacks[spec.name] if module.__name__ == spec.name else ():
                     callback(module)
 
-            loader.exec_module = exec_module
-        except AttributeError:
-            pass  # a loader of another kind: this module stays as it is, and status says that it was not reached
+        loader.exec_module = exec_module
 
 
 _finder = Finder()
@@ -51,7 +65,8 @@ def when_imported(name: str, callback: Callback) -> None:
     """Call back once the module is imported: now, if it is already."""
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
-    _finder.callbacks.setdefault(name, []).append(callback)
     module = sys.modules.get(name)
-    if module is not None and not getattr(module.__spec__, "_initializing", False):
+    if module is None or getattr(getattr(module, "__spec__", None), "_initializing", False):
+        _finder.callbacks.setdefault(name, []).append(callback)
+    else:
         callback(module)

@@ -1,11 +1,9 @@
-"""What an object of vLLM looks like: its source as a tree, its parameters, where else it is known."""
+"""What an object of vLLM looks like: its source as a tree, its parameters, its bases."""
 
 from __future__ import annotations
 
 import ast
-import functools
 import inspect
-import sys
 import textwrap
 from collections.abc import Iterator
 from typing import Any
@@ -51,26 +49,3 @@ def parameters(function: Any) -> list[str]:
 def own_classes(cls: type) -> list[type]:
     """The class and its bases, as far as vLLM defines them."""
     return [each for each in cls.__mro__ if each.__module__.startswith("vllm.")]
-
-
-def rebind(old: Any, new: Any) -> None:
-    """Put ``new`` wherever a module of vLLM knows ``old``, which includes the copies that ``from … import`` makes."""
-    for name, module in list(sys.modules.items()):
-        if name == "vllm" or name.startswith("vllm."):
-            for attribute, value in list(vars(module).items()):
-                if value is old:
-                    setattr(module, attribute, new)
-
-
-def wrap(owner: Any, name: str, around: Any) -> None:
-    """Replace a method by ``around(original, self, *args, **kwargs)``, unless that was done before."""
-    original = vars(owner)[name]
-    if getattr(original, "_specfix_shim", False):
-        raise Inert(f"{owner.__qualname__}.{name} is already patched")
-
-    @functools.wraps(original)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        return around(original, *args, **kwargs)
-
-    wrapper._specfix_shim = True  # type: ignore[attr-defined]
-    setattr(owner, name, wrapper)

@@ -7,12 +7,15 @@ metadata builder the draft works with.
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
+from .changes import ABSENT, Change, Plan
 from .inspection import assignments, own_classes, text, tree
-from .log import Inert
+from .log import LEFT, Inert, guarded
 
+PATCH = "sorted_draft_layers"
 NAMES = ("attn_layer_names", "indexer_layer_names")
 
 
@@ -20,7 +23,10 @@ class SortedSet(set[Any]):
     """A set that is iterated in order."""
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(sorted(super().__iter__()))
+        try:
+            return iter(sorted(super().__iter__()))
+        except TypeError:  # of what has no order
+            return super().__iter__()
 
 
 class InOrder:
@@ -35,30 +41,41 @@ class InOrder:
         try:
             return vars(instance)[self.name]
         except KeyError:
-            raise AttributeError(self.name) from None
+            raise self._absent(instance) from None
 
     def __set__(self, instance: Any, value: Any) -> None:
-        if isinstance(value, list):
-            value = sorted(value)
-        elif isinstance(value, (set, frozenset)):
-            value = SortedSet(value)
+        with guarded(PATCH, LEFT):
+            if isinstance(value, list):
+                value = sorted(value)
+            elif isinstance(value, (set, frozenset)):
+                value = SortedSet(value)
         vars(instance)[self.name] = value
 
+    def __delete__(self, instance: Any) -> None:
+        try:
+            del vars(instance)[self.name]
+        except KeyError:
+            raise self._absent(instance) from None
 
-def apply(module: Any, settings: dict[str, Any]) -> str:
+    def _absent(self, instance: Any) -> AttributeError:
+        return AttributeError(f"{type(instance).__name__!r} object has no attribute {self.name!r}")
+
+
+def plan(module: Any, settings: dict[str, Any]) -> Plan:
     """Act on the classes of this module and, where it is the general proposer's, on their bases."""
     own = [each for each in vars(module).values() if isinstance(each, type) and each.__module__ == module.__name__]
     general = module.__name__.endswith(".eagle")
     classes = {base: None for each in own for base in (own_classes(each) if general else [each])}
-    found = [(cls, attribute) for cls in classes for attribute in _unsorted(cls)]
-    for cls, attribute in found:
-        if not isinstance(vars(cls).get(attribute), InOrder):
-            setattr(cls, attribute, InOrder(attribute))
-    if found:
-        return "in sorted order: " + ", ".join(f"{cls.__name__}.{attribute}" for cls, attribute in found)
-    if general:
-        raise Inert("the proposer iterates no set of layer names, or sorts it")
-    return ""
+    found = [(cls, attribute) for cls in classes for attribute in _unsorted(cls) if _is_free(cls, attribute)]
+    if found or not general:
+        names = ", ".join(f"{cls.__name__}.{attribute}" for cls, attribute in found)
+        return [Change(*each, InOrder(each[1])) for each in found], names and f"in sorted order: {names}"
+    raise Inert("the proposer iterates no set of layer names, or sorts it")
+
+
+def _is_free(cls: type, attribute: str) -> bool:
+    """Whether instances keep the attribute in their own dict, and the class has nothing by its name."""
+    return cls.__dictoffset__ != 0 and inspect.getattr_static(cls, attribute, ABSENT) is ABSENT
 
 
 def _unsorted(cls: type) -> list[str]:

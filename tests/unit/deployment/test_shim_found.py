@@ -26,6 +26,15 @@ def without_digest(folder: Path) -> None:
     (folder / "specfix_shim" / "manifest.sha256").unlink()
 
 
+def without_manifest(folder: Path) -> None:
+    (folder / "specfix_shim" / "manifest.json").unlink()
+
+
+def of_another_version(folder: Path) -> None:
+    core = folder / "specfix_shim" / "core.py"
+    core.write_text(core.read_text() + "\n")
+
+
 PATCHES = {"draft_positions": {"draft": "/models/draft", "max_position_embeddings": 8192}}
 
 
@@ -35,12 +44,13 @@ def test_a_whole_shim_is_found(tmp_path: Path) -> None:
     assert found.patches == PATCHES
 
 
-@pytest.mark.parametrize("spoil", [edit, without_entry_point, without_digest])
+@pytest.mark.parametrize("spoil", [edit, without_entry_point, without_digest, without_manifest, of_another_version])
 def test_one_that_the_engine_will_not_run_is_refused(spoil: Callable[[Path], None], tmp_path: Path) -> None:
     folder = write_shim(tmp_path, PATCHES)
     spoil(folder)
+    behind = write_shim(tmp_path / "behind", PATCHES)
     with pytest.raises(CannotCheck, match="will not run the shim"):
-        find_shim({"PYTHONPATH": str(folder)})
+        find_shim({"PYTHONPATH": f"{folder}:{behind}"})
 
 
 def test_a_patch_covers_what_it_does_at_least(tmp_path: Path) -> None:
