@@ -6,13 +6,16 @@ the library may hold a signed URL, or whatever a server sends.
 
 from __future__ import annotations
 
+import errno
 import importlib
+import multiprocessing
+import ssl
 import sys
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +26,11 @@ from specfix.deployment.model import Tensor
 from specfix.errors import CannotCheck
 
 SECONDS = 10  # for the server to say something
+SECONDS_IN_ALL = 300  # for all of one repository: a server may say a little again and again
 AT_ONCE = 16  # headers that are asked for at the same time
 FIRST_BYTES = 100_000  # of a weight file: most headers end within them
+NO_HUB = "what answers there is no Hub: see to HF_ENDPOINT, and to a proxy or a login page in between"
+DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})  # said of a file without its name
 
 # bytes that a file may have to be fetched
 LIMITS = {
@@ -92,6 +98,15 @@ def cached_folder(name: str, revision: str | None) -> Path | None:
 
 def read_online(name: str, revision: str | None, label: str) -> Files:
     """The files of a repository as it is now. Raises Unreachable and CannotCheck."""
+    with ThreadPool(1) as apart:  # whoever stops waiting leaves its thread behind, which ends with the process
+        try:
+            return apart.apply_async(read_now, (name, revision, label)).get(SECONDS_IN_ALL)
+        except multiprocessing.TimeoutError:
+            raise Unreachable(f"it did not hand all out within {SECONDS_IN_ALL} seconds") from None
+
+
+def read_now(name: str, revision: str | None, label: str) -> Files:
+    """The same, however long it takes."""
     with own_words(label), quiet():
         repository = look_up(name, revision, label)
         folder, notes = fetch_texts(repository)
@@ -120,9 +135,7 @@ def fetch_texts(repository: Repository) -> tuple[Path, list[str]]:
     if not fits(repository, "config.json", CONFIG_LIMIT):
         raise CannotCheck(f"{repository.label}:config.json is larger than {CONFIG_LIMIT:,} bytes")
     # by its revision, which the cache then knows for a day without network; the others by the commit
-    config = repository.api.hf_hub_download(
-        repository.name, "config.json", revision=repository.revision, etag_timeout=SECONDS
-    )
+    config = fetch(repository, "config.json", repository.revision)
     notes = []
     for file, limit in LIMITS.items():
         if file not in repository.sizes:
@@ -131,12 +144,29 @@ def fetch_texts(repository: Repository) -> tuple[Path, list[str]]:
         try:
             with own_words(label):
                 if fits(repository, file, limit):
-                    repository.api.hf_hub_download(
-                        repository.name, file, revision=repository.commit, etag_timeout=SECONDS
-                    )
+                    fetch(repository, file, repository.commit)
         except (Refused, Unreachable) as error:
             notes.append(f"{label} is left aside: {error}")
     return Path(config).parent, notes
+
+
+def fetch(repository: Repository, file: str, revision: str | None) -> str:
+    """Where a file lies in the cache, once it is there."""
+    given = {"repo_id": repository.name, "filename": file, "revision": revision, "etag_timeout": SECONDS}
+    path: str
+    try:
+        path = repository.api.hf_hub_download(**given)
+    except OSError as error:
+        if not of_another_length(error):
+            raise
+        # some releases of the library go on with what an earlier try left, whatever that was
+        path = repository.api.hf_hub_download(**given, force_download=True)
+    return path
+
+
+def of_another_length(error: BaseException | None) -> bool:
+    """Whether the library found that a file is longer or shorter than was announced, for which it has no class."""
+    return type(error) is OSError and error.errno is None
 
 
 def fits(repository: Repository, file: str, limit: int) -> bool:
@@ -155,15 +185,11 @@ def remote_tensors(repository: Repository, folder: Path) -> tuple[dict[str, Tens
     files = weight_files(folder, repository.sizes, f"{repository.label}:")
     if not files or any(file not in repository.sizes for file in files):
         return None, None
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPool(AT_ONCE) as pool:
         try:
-            headers = list(pool.map(lambda file: remote_header(repository, file).items(), files))
+            headers = list(pool.imap(lambda file: remote_header(repository, file).items(), files))
         except (Refused, Unreachable) as error:
-            pool.shutdown(cancel_futures=True)
             return None, str(error)
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
     return dict(chain.from_iterable(headers)), None
 
 
@@ -189,6 +215,8 @@ def remote_header(repository: Repository, file: str) -> dict[str, Tensor]:
         length = header_length(data[:8], size, label)
         if len(data) < 8 + length:
             data = first_bytes(url, 8 + length, label)
+        if len(data) < 8 + length:
+            raise Unreachable(f"it sent {len(data):,} bytes of {label}, and broke off")
     return parse_header(data[8 : 8 + length], size - 8 - length, label, file)
 
 
@@ -199,10 +227,10 @@ def first_bytes(url: str, count: int, label: str) -> bytes:
     headers = {**utils.build_hf_headers(), "Range": f"bytes=0-{count - 1}", "Accept-Encoding": "identity"}
     if callable(session.stream):  # httpx, since huggingface_hub 1.0; in requests it is a flag
         with session.stream("GET", url, headers=headers, timeout=SECONDS) as response:
-            refuse_status(response.status_code, label)
+            refuse_answer(response, label)
             return take(response.iter_bytes(65536), count)
     with session.get(url, headers=headers, timeout=SECONDS, stream=True) as response:
-        refuse_status(response.status_code, label)
+        refuse_answer(response, label)
         return take(response.iter_content(65536), count)
 
 
@@ -230,15 +258,15 @@ def own_words(label: str) -> Iterator[None]:
             f"{label} is gated: ask for access on its page, and log in with `hf auth login` or set HF_TOKEN"
         ) from None
     except errors.RepositoryNotFoundError:
-        raise CannotCheck(
+        raise Refused(
             f"{label} is no folder here, and is not on the Hub, or is private: check its name, and log in where it is "
             "yours"
         ) from None
     except errors.RevisionNotFoundError:
-        raise CannotCheck(f"{label} does not exist: the repository has no such revision") from None
+        raise Refused(f"{label} does not exist: the repository has no such revision") from None
     except errors.LocalEntryNotFoundError as error:
         refuse_status(status_of(error.__cause__), label)
-        raise Unreachable("it does not answer") from None
+        raise Unreachable(silence(error.__cause__)) from None
     except errors.EntryNotFoundError:
         raise Refused(f"{label} lacks a file that its own list names: try again") from None
     except errors.HFValidationError:
@@ -247,11 +275,28 @@ def own_words(label: str) -> Iterator[None]:
         refuse_status(status_of(error), label)
         raise Unreachable("it does not answer as it should") from None
     except Exception as error:  # the HTTP library's own, of which huggingface_hub has had three
-        if isinstance(error, OSError) and error.errno is not None and error.filename is not None:
+        if isinstance(error, OSError) and (error.errno in DISK or (error.errno and error.filename is not None)):
             raise CannotCheck(
-                f"{label} cannot be kept in the cache {constants.HF_HUB_CACHE}: {error.strerror}"
+                f"{label} cannot be kept in the cache {constants.HF_HUB_CACHE}: {error.strerror}: see to it, or "
+                "set HF_HUB_CACHE to another place"
             ) from None
-        raise Unreachable(f"it does not answer: {type(error).__name__}") from None
+        raise Unreachable(silence(error)) from None
+
+
+def silence(error: BaseException | None) -> str:
+    """Why there is no answer, or none that makes sense."""
+    from huggingface_hub import errors
+
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLError):
+            return f"no secure connection comes about: {cause.reason or cause.strerror or type(cause).__name__}"
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(error, (ValueError, LookupError, TypeError, AttributeError, errors.FileMetadataError)):
+        return NO_HUB
+    if of_another_length(error):
+        return "it sent less, or more, than it had announced"
+    return f"it does not answer: {type(error).__name__}" if error else "it does not answer"
 
 
 def status_of(error: BaseException | None) -> int:
@@ -266,9 +311,20 @@ def refuse_status(status: int, label: str) -> None:
     if status == 401:
         raise Refused(f"the Hub refuses the token used for {label}: log in anew with `hf auth login`")
     if status == 403:
-        raise Refused(f"the Hub forbids reading {label}: the token used lacks that right")
+        raise Refused(
+            f"the Hub forbids reading {label}: ask for access on its page, or use a token that has this right"
+        )
     if status >= 400:
-        raise Refused(f"the Hub answers with status {status} for {label}")
+        raise Refused(
+            f"the Hub answers with status {status} for {label}: check its name, or give a folder that holds it"
+        )
+
+
+def refuse_answer(response: Any, label: str) -> None:
+    """The same for a response whose body is to be a file."""
+    refuse_status(response.status_code, label)
+    if response.headers.get("Content-Type", "").startswith("text/html"):
+        raise Unreachable(NO_HUB)
 
 
 @contextmanager

@@ -7,21 +7,20 @@ one), and perhaps a hidden folder beside it, which the next run takes away.
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import shutil
-import signal
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from specfix import __version__
 from specfix.errors import CannotCheck
+from specfix.repair.alone import locked, terminable
 from specfix.repair.files.entry import Copy, Entry, File, Folder, Link
 from specfix.repair.launch import SHIM
+from specfix.whole import reason, unwritable
 
 MARKER = ".specfix"
 SCHEMA = "specfix/output-v1"
@@ -63,39 +62,76 @@ def write(out: Path, folder: Folder, keep: list[tuple[str, Path]], verify: Verif
     before it gets its name, and may raise. Raises CannotCheck, and then ``out`` is as it was.
     """
     refuse(out, keep)
-    new, old = (out.with_name(f".{out.name}.specfix-{part}") for part in ("new", "old"))
-    with locked(out.parent), terminable():
-        try:
-            if not out.exists() and not old.is_symlink() and files_of(old) is not None:
-                old.rename(out)  # it was set aside by one that was killed before the new one got its name
-        except OSError as error:
-            raise unwritable(out, error) from None
+    new, old = beside(out, "new"), beside(out, "old")
+    with locked(out.parent) as alone, terminable():
         if check(out, folder, keep):
-            return Written(False, tidied(new, old))
-        remove(new, old)
-        refuse_copies(out, folder)
+            return Written(False, tidied(new, old) if alone else None)
+        if alone:
+            remove(new)
+        mine = claimed(new, out)
         try:
+            if not out.exists() and not old.is_symlink() and whole(old):
+                old.rename(out)  # it was set aside by one that was killed before the new one got its name
+                refuse_foreign(out)
+            remove(old)
+            refuse_copies(out, folder)
             fill(new, {MARKER: marker(folder), **folder})
             verify(new)
             if out.exists():
                 out.rename(old)
             new.rename(out)
+            sync(out.parent)
         except BaseException as error:  # an interrupt too
-            if old.exists() and not out.exists():
-                old.rename(out)
-            with suppress(CannotCheck):
-                remove(new)
+            left = put_back(out, new, old, mine)
             if isinstance(error, OSError):
-                raise unwritable(out, error) from None
+                raise unwritable(out, error, left) from None
             raise
-        sync(out.parent)
         return Written(True, tidied(old))
+
+
+def beside(out: Path, part: str) -> Path:
+    return out.with_name(f".{out.name}.specfix-{part}")
+
+
+def claimed(new: Path, out: Path) -> int:
+    """Make the folder that will be ``out``: there it is known by its inode. Where there are no locks, it is one."""
+    try:
+        new.mkdir()
+        return new.stat().st_ino
+    except FileExistsError:
+        raise CannotCheck(
+            f"{new} is there: another run is writing {out}, or was killed. Try again; where none is running, remove it"
+        ) from None
+    except OSError as error:
+        raise unwritable(out, error) from None
+
+
+def put_back(out: Path, new: Path, old: Path, mine: int) -> str | None:
+    """Make ``out`` what it was before, and say what cannot be."""
+    try:
+        if out.exists() and out.stat().st_ino == mine:
+            out.rename(new)
+        if old.exists() and not out.exists():
+            old.rename(out)
+    except OSError as error:
+        left = f"{old} is what it was, and the next run puts it back" if old.exists() else reason(out, error)
+        return "; ".join(filter(None, [left, tidied(new)]))
+    return tidied(new)
 
 
 def refuse(out: Path, keep: list[tuple[str, Path]]) -> None:
     """Raise CannotCheck for a place that is not one for an output folder."""
     if not str(out).isprintable():
         raise CannotCheck(f"--out {str(out)!r} holds a character that cannot be printed: choose another name")
+    if not out.name:
+        raise CannotCheck(f"--out {out} is no name of a new folder: choose another place")
+    for path in (out, beside(out, "new")):
+        try:
+            path.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:  # a folder that may not be looked into, a name that is too long
+            raise unwritable(out, error) from None
     if out.is_symlink():
         raise CannotCheck(f"--out {out} is a link, and would be replaced by a folder: name the folder itself")
     real = out.parent.resolve() / out.name
@@ -134,6 +170,12 @@ def files_of(out: Path) -> list[str] | None:
         files = given.get("files") if given.get("schema") == SCHEMA else None
         return files if isinstance(files, list) else None
     return None
+
+
+def whole(folder: Path) -> bool:
+    """Whether specfix wrote a folder and nothing of it was removed since."""
+    files = files_of(folder)
+    return files is not None and set(files) <= set(present(folder))
 
 
 def linked_later(out: Path, name: str) -> bool:
@@ -183,8 +225,7 @@ def unchanged(path: Path, entry: Entry) -> bool:
 
 
 def fill(new: Path, folder: Folder) -> None:
-    """Write it all, down to the disk."""
-    new.mkdir()
+    """Write it all into an empty folder, down to the disk."""
     for name, entry in folder.items():
         path = new / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -224,10 +265,13 @@ def refuse_copies(out: Path, folder: Folder) -> None:
 
 
 def sync(path: Path) -> None:
-    """Have a file or a folder on the disk, and not just in memory."""
+    """Have a file or a folder on the disk, and not just in memory; where the file system can."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         os.close(handle)
 
@@ -237,9 +281,11 @@ def remove(*leftovers: Path) -> None:
     for path in leftovers:
         if path.is_symlink() or path.is_file():
             raise CannotCheck(f"{path} is in the way: move it away")
-        if path.exists():
+        while path.exists():
             try:
                 shutil.rmtree(path)
+            except FileNotFoundError:  # another run takes it away as well
+                continue
             except OSError as error:
                 raise CannotCheck(f"{path}, left by an earlier run, cannot be removed: {reason(path, error)}") from None
 
@@ -250,49 +296,8 @@ def tidied(*leftovers: Path) -> str | None:
         remove(*leftovers)
     except CannotCheck as error:
         return str(error)
+    except BaseException:  # an interrupt, which waits until it is done
+        with suppress(CannotCheck):
+            remove(*leftovers)
+        raise
     return None
-
-
-@contextmanager
-def terminable() -> Iterator[None]:
-    """SIGTERM as an exception, so that no half of a folder stays behind; not where a program has its own way."""
-    main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-
-    def stop(number: int, _: object) -> None:
-        signal.signal(number, signal.SIG_IGN)  # what is being cleaned up is not left half clean
-        raise SystemExit(128 + number)
-
-    signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-@contextmanager
-def locked(parent: Path) -> Iterator[None]:
-    """One writer at a time in ``parent``; the lock goes with the process."""
-    try:
-        handle = os.open(parent, os.O_RDONLY)
-    except OSError as error:
-        raise unwritable(parent, error) from None
-    try:
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
-
-
-def unwritable(path: Path, error: OSError) -> CannotCheck:
-    """What the system says, in words that name the place."""
-    return CannotCheck(f"{path} cannot be written: {reason(path, error)}")
-
-
-def reason(path: Path, error: OSError) -> str:
-    """The system's own reason, with the file that it is about where that is another."""
-    why = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror or str(error)
-    return why + (f" ({error.filename})" if error.filename and str(error.filename) != str(path) else "")
