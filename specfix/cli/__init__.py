@@ -20,6 +20,8 @@ from specfix.errors import CannotCheck
 # The base of Typer's usage errors. It is Click's, which Typer brings from outside or, lately, inside itself.
 UsageProblem: type[Exception] = typer.BadParameter.__mro__[2]
 
+MESSAGE_LIMIT = 2_000  # characters; a path may have twice as many
+
 # each a module here, and the function in it
 COMMANDS = ("check", "fix", "gate", "explain", "rules", "engine", "hardware")
 
@@ -55,8 +57,6 @@ def specfix(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    from specfix.report.terminal import write
-
     if sys.stdout is None:  # closed by whoever started this: nothing could be said
         return complain("standard output is closed")
     try:
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         outcome = app(given, prog_name="specfix", standalone_mode=False, obj=command)
         if not isinstance(outcome, Outcome):
             return outcome or 0  # help or version, printed by Typer
-        write(outcome.text, sys.stdout)
+        say(outcome.text)
         return outcome.status
     except (KeyboardInterrupt, typer.Abort):
         return 130
@@ -76,13 +76,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return complain(str(problem))
     except UsageProblem as problem:
         return complain(usage(problem))
-    except OSError as problem:  # a loader names what it cannot read; this is the disk, or the output
-        drop_output()
-        return complain(str(problem))
+    except OSError as problem:  # a loader names what it cannot read; this is the disk
+        return complain(f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem))
     except Exception as bug:
         import traceback
 
-        traceback.print_exc()
+        from specfix.report.terminal import write
+
+        if sys.stderr is not None:
+            write("".join(f"{safe(line)}\n" for line in traceback.format_exc().splitlines()), sys.stderr)
         return complain(f"{type(bug).__name__} above is a bug of specfix or of a plugin: please report it")
 
 
@@ -95,6 +97,19 @@ def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         if len(given) - at > 2 and not given[at + 1].startswith("-"):
             return given[:at], given[at + 1 :]
     return given, []
+
+
+def say(text: str) -> None:
+    """Print it. Raises CannotCheck where that cannot be, and BrokenPipeError where nobody reads it."""
+    from specfix.report.terminal import write
+
+    try:
+        write(text, sys.stdout)
+    except BrokenPipeError:
+        raise
+    except OSError as problem:
+        drop_output()
+        raise CannotCheck(f"standard output cannot be written: {problem.strerror or problem}") from None
 
 
 def drop_output() -> None:
@@ -112,8 +127,18 @@ def usage(problem: Exception) -> str:
 
 def complain(message: str) -> int:
     """Say on stderr why it could not check; returns the exit status for that."""
-    from specfix.report.terminal import printable, write
+    from specfix.report.terminal import write
 
     if sys.stderr is not None:
-        write(f"specfix: error: {printable(message)}\n", sys.stderr)
+        write(f"specfix: error: {safe(message)}\n", sys.stderr)
     return 2
+
+
+def safe(message: str) -> str:
+    """What may be said of what strangers wrote: no secret, nothing that a terminal obeys, nothing without end."""
+    from specfix.report.secrets import hidden
+    from specfix.report.terminal import printable
+
+    text = printable(hidden(message))
+    half = MESSAGE_LIMIT // 2
+    return text if len(text) <= MESSAGE_LIMIT else f"{text[:half]} … {text[-half:]}"

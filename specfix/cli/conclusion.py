@@ -25,10 +25,10 @@ def chosen(settings: Settings, select: Sequence[str] | None) -> Sequence[str]:
     """The codes to select: those given, else the settings'. Raises CannotCheck for one of these that no rule bears."""
     if select or not settings.select:
         return select or ()
-    from specfix.checking import Chosen
+    from specfix.checking import choose
 
     try:
-        return Chosen.of(settings.select, ()).select
+        return choose(settings.select, ()).select
     except CannotCheck as problem:
         raise CannotCheck(f"{settings.file}: select: {problem}") from None
 
@@ -118,14 +118,9 @@ class Gate:
     def write_baseline(self, checks: Sequence[Checked], file: Path) -> None:
         """Write every finding to the file, whole or not at all. Raises CannotCheck."""
         from specfix.gate.baseline import written
+        from specfix.whole import write_whole
 
-        unfinished = file.with_name(f".{file.name}.new")
-        try:
-            unfinished.write_text(written(checks), "utf-8")
-            unfinished.replace(file)
-        except OSError as error:
-            unfinished.unlink(missing_ok=True)
-            raise CannotCheck(f"the baseline {file} cannot be written: {error.strerror or error}") from None
+        write_whole(file, written(checks))
 
     def status(self, checks: Sequence[Checked]) -> int:
         """The exit status: what could not be checked weighs most."""

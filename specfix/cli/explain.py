@@ -11,6 +11,8 @@ import typer
 from specfix.cli.outcome import Outcome
 from specfix.errors import CannotCheck
 
+LONGEST_TITLE = 200
+
 
 def explain(
     code: Annotated[str, typer.Argument(metavar="CODE", help="A rule's code (POS001) or name (draft-position-table).")],
@@ -19,15 +21,32 @@ def explain(
     from specfix.report.page import render
     from specfix.report.terminal import Terminal
 
-    found = pages()
-    page = found.get(code.upper()) or found.get(code.lower())
+    page = titled(code)
     if page is None:
-        raise CannotCheck(unknown(code, list(found)))
+        found = pages()
+        page = found.get(code.upper()) or found.get(code.lower())
+        if page is None:
+            raise CannotCheck(unknown(code, list(found)))
     try:
         text = page.read_text("utf-8")
     except OSError:
         raise CannotCheck(f"{code} has no page at {page}") from None
     return Outcome(render(text, Terminal.of(sys.stdout)))
+
+
+def titled(code: str) -> Path | None:
+    """The page that has ``code``, or the name, in its title, found without importing all rules. None where none has:
+    a page need not be titled so."""
+    from specfix.checker.registry import rule_packages
+
+    for package in rule_packages():
+        for folder in getattr(package, "__path__", ()):
+            for page in Path(folder).rglob("*.md"):
+                with page.open(encoding="utf-8", errors="replace") as file:
+                    words = file.readline(LONGEST_TITLE).split()
+                if words[:1] == ["#"] and {code.upper(), code.lower()} & {*words[1:3]}:
+                    return page
+    return None
 
 
 def pages() -> dict[str, Path]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from specfix.checker.report import Checked, Remark
-from specfix.checking import Chosen
+from specfix.checking import choose
 from specfix.deployment.machines import find_hardware
 from specfix.engines.find import find_engine
 from specfix.errors import CannotCheck
@@ -62,7 +62,7 @@ def check_all(
 
 def refuse_for_all(engines: Sequence[str | None], options: Mapping[str, Any]) -> None:
     """Raise CannotCheck, once, for what would be said of each launch."""
-    Chosen.of(options.get("select", ()), options.get("ignore", ()))
+    choose(options.get("select", ()), options.get("ignore", ()))
     for engine in (*engines, options.get("default_engine")):
         if engine is not None:
             find_engine(engine)

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 from specfix.deployment import Deployment, Model, Serving, Shim
-from specfix.deployment.config import Config
+from specfix.deployment.config import TEXT_KEYS, Config
 from specfix.deployment.json_text import parse_object
+from specfix.deployment.load import without_unread
 from specfix.deployment.serving import COMMON
 from specfix.deployment.shim import PLUGINS, allowed, allowing
 from specfix.errors import MissingFact
@@ -16,26 +17,53 @@ from specfix.repair.patch_json import patch
 from specfix.repair.plan import Change, Changes
 
 AnyModel = TypeVar("AnyModel", bound=Model)
+# what chooses how the rest of a config is read: an override comes too late for it
+TOO_LATE = frozenset({"model_type", "auto_map", "quantization_config"})
+APART = "draft/config.json"  # of a draft that was a part of its target, and is none any more
 KEYS = ("method", "num_speculative_tokens")  # of the speculative config, that are options too: others bear flags' names
 
 
 def apply(deployment: Deployment, changes: Changes) -> Deployment:
     """What will be served when ``changes`` are made."""
-    target = with_config(deployment.target, of(changes, "target_config"))
-    draft = deployment.draft and with_config(deployment.draft, of(changes, "draft_config"))
+    target, draft = with_config(deployment.target, of(changes, "target_config")), deployment.draft
+    if draft is not None:
+        own = draft.config is deployment.target.config
+        if own and target_moves(changes):  # it lies in the same folder
+            draft = replace(draft, config=target.config)
+        changed = with_config(draft, of(changes, "draft_config"))
+        if own and changed is not draft:  # it gets a folder of its own
+            changed = replace(changed, config=replace(changed.config, file=APART))
+        draft = changed
+    target, draft, _ = without_unread(target, draft, deployment.serving.method or "")  # which the new text holds again
     serving = with_options(deployment.serving, changes)
     shim = with_patches(deployment.shim, changes)
     if isinstance(shim, Shim):
         if shim is not deployment.shim and PLUGINS in serving.env:  # a new one must be let in
             serving = replace(serving, env={**serving.env, PLUGINS: allowing(serving.env[PLUGINS])})
         shim = replace(shim, enabled=allowed(serving.env.get(PLUGINS)))
-    named = deployment.method_given or any(change.name == "method" for change in of(changes, "speculative_config"))
+    # a draft that moves is named with its method, which its new path might not say
+    moves = any(of(changes, "draft_config"))
+    named = deployment.method_given or moves or ("speculative_config", "method") in changes
+    if named:
+        serving = replace(serving, misfits=tuple(each for each in serving.misfits if each.option != "method"))
     return replace(deployment, target=target, draft=draft, serving=serving, shim=shim, method_given=named)
 
 
 def of(changes: Changes, *surfaces: str) -> Iterator[Change]:
     """The changes of some surfaces."""
     return (change for change in changes.values() if change.surface in surfaces)
+
+
+def target_moves(changes: Changes) -> bool:
+    """Whether the target is served from a folder of its own: a change to its config that no flag can make."""
+    return any(not overridable(change.name, change.value) for change in of(changes, "target_config"))
+
+
+def overridable(pointer: str, value: object) -> bool:
+    """Whether --hf-overrides can make a change: for a plain value at the top, or in the config of the language model.
+    An object would be set as it is written, past what the engine makes of such blocks when it reads a config."""
+    *homes, key = pointer.split("/")[1:]
+    return all(home in TEXT_KEYS for home in homes) and key not in TOO_LATE and not isinstance(value, dict)
 
 
 def with_config(model: AnyModel, changes: Iterator[Change]) -> AnyModel:
@@ -62,6 +90,7 @@ def with_options(serving: Serving, changes: Changes) -> Serving:
     for change in of(changes, "env"):
         put(env, change.name, None if change.value is None else str(change.value))
     options |= {"env": env, "flags": others["engine_args"], "speculative": others["speculative_config"]}
+    options["misfits"] = tuple(misfit for misfit in serving.misfits if misfit.option not in options)  # no more refused
     return replace(serving, **options)  # type: ignore[arg-type]
 
 

@@ -13,9 +13,10 @@ from specfix.checker.report import Report, Reported
 from specfix.deployment import Deployment
 from specfix.deployment.shim import PLUGINS, allowing
 from specfix.launch.command import Mount, outside
+from specfix.repair.apply import overridable
 from specfix.repair.edit.launch_file import Edit, Flag, Key, LaunchFile, Model, PathEntry, Variable
 from specfix.repair.edit.written import CannotEdit
-from specfix.repair.launch import BACKEND, BACKEND_VARIABLE, CACHE_KEY, DRAFT, SHIM, TARGET, Launch, overridable, place
+from specfix.repair.launch import BACKEND, BACKEND_VARIABLE, CACHE_KEY, DRAFT, SHIM, TARGET, Launch, place
 from specfix.repair.plan import Plan
 from specfix.report.place import shown
 

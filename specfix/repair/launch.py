@@ -11,20 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from specfix.deployment import Deployment, Model, Serving, Shim
-from specfix.deployment.config import TEXT_KEYS
 from specfix.deployment.load import DRAFTLESS, HUB_ID
 from specfix.deployment.serving import AUTO, COMMON
 from specfix.engines import Engine
 from specfix.errors import CannotCheck
-from specfix.repair.apply import of
+from specfix.repair.apply import of, target_moves
 from specfix.repair.plan import Changes
 
 CACHE_KEY = "additional-config"  # a part of VllmConfig.compute_hash, and of nothing else on GPUs and CPUs
 BACKEND, BACKEND_VARIABLE = "attention-backend", "VLLM_ATTENTION_BACKEND"
 SPECULATIVE = ("method", "num_speculative_tokens")  # of Serving; `greedy` is no flag of the engine's
 FLAGS = sorted(COMMON - {*SPECULATIVE, "greedy"})
-# what chooses how the rest of a config is read: an override comes too late for it
-TOO_LATE = frozenset({"model_type", "auto_map", "quantization_config"})
 
 TARGET, DRAFT, SHIM = "target", "draft", "shim"  # folders of the output
 
@@ -84,7 +81,7 @@ def place(model: Model) -> Place:
     """Where a model is. Raises CannotCheck for a lone file, which no engine can load."""
     if model.folder is not None:
         return Place(model.folder.absolute())
-    path = Path(model.reference).expanduser()
+    path = Path(model.reference).expanduser() if model.reference.startswith("~") else Path(model.reference)
     if path.exists():
         if path.name != "config.json":
             raise CannotCheck(f"{model.reference} is a lone file: give the model's folder, or its config.json there")
@@ -98,7 +95,7 @@ def place(model: Model) -> Place:
 def launch(before: Deployment, after: Deployment, changes: Changes, engine: Engine) -> Launch:
     """How ``after``, which is ``before`` with ``changes`` made, is started. Raises CannotCheck for a flag that the
     release does not have."""
-    moved = [change.name for change in of(changes, "target_config") if not overridable(change.name, change.value)]
+    moved = target_moves(changes)
     serving = after.serving
     overrides: dict[str, Any] = {}
     if not moved and any(of(changes, "target_config")):
@@ -152,8 +149,11 @@ def given_object(serving: Serving, flag: str) -> dict[str, Any]:
 
 
 def draft_moves(before: Deployment, after: Deployment) -> bool:
-    """Whether the draft's config was changed: no flag reaches it, so it needs a folder of its own."""
-    return before.draft is not None and after.draft is not None and before.draft.config.text != after.draft.config.text
+    """Whether the draft's config was changed: no flag reaches it, so it needs a folder of its own. One that is a part
+    of the target goes along with it."""
+    if before.draft is None or after.draft is None or after.draft.config is after.target.config:
+        return False
+    return before.draft.config.text != after.draft.config.text
 
 
 def engine_args(serving: Serving) -> dict[str, Any]:
@@ -171,13 +171,6 @@ def speculative_config(serving: Serving, home: Place | None) -> dict[str, Any]:
     if home is not None and home.revision and serving.method not in DRAFTLESS:
         config["revision"] = home.revision
     return config
-
-
-def overridable(pointer: str, value: object) -> bool:
-    """Whether --hf-overrides can make a change: for a plain value at the top, or in the config of the language model.
-    An object would be set as it is written, past what the engine makes of such blocks when it reads a config."""
-    *homes, key = pointer.split("/")[1:]
-    return all(home in TEXT_KEYS for home in homes) and key not in TOO_LATE and not isinstance(value, dict)
 
 
 def override(overrides: dict[str, Any], pointer: str, value: object) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 from specfix.checker.report import Report, Reported
 from specfix.repair.plan import Change, Plan
 from specfix.report.place import shown
+from specfix.report.secrets import found as as_told
+from specfix.report.secrets import hidden, known, told
 from specfix.report.terminal import Terminal, printable
 from specfix.report.text import heading
 from specfix.report.words import count
@@ -25,11 +27,14 @@ def render(
 ) -> str:
     """The whole text, with its last newline. ``note`` is one more thing to know of the folder; ``inside`` what to do
     with a launch file that was repaired."""
-    lines = [heading(report)]
-    for found in plan.done:
+    values = known(report.deployment.serving)
+    lines = [heading(told(report))]
+    for each in plan.done:
+        found = as_told(each, values)
         lines += ["", *entry("done", "good", found, done(found, plan), terminal)]
     for left in plan.left:
-        lines += ["", *entry("left", left.reported.severity, left.reported, [left.reason], terminal)]
+        found, why = as_told(left.reported, values), hidden(left.reason, values)
+        lines += ["", *entry("left", found.severity, found, [why], terminal)]
     place = printable(shown(str(out)))
     state = "written" if written else "as it was: it held all this already"
     mended = f"{count(len(plan.done), 'finding')} mended" if plan.done else "nothing to mend"

@@ -30,7 +30,7 @@ def render(report: Report, remarks: Sequence[Remark] = ()) -> str:
     ]
     lines += [annotation(report.deployment, reported) for reported in report.findings]
     for reason, codes in skipped_by_reason(report).items():
-        lines.append(f"skipped {' '.join(codes)}, not known: {printable(reason)}")
+        lines.append(plain(f"skipped {' '.join(codes)}, not known: {reason}"))
     lines += [remark(each) for each in remarks]
     return "\n".join([*lines, f"specfix: {summary(report)}"]) + "\n"
 
@@ -39,7 +39,7 @@ def render_all(checks: Sequence[Checked], remarks: Sequence[Remark] = ()) -> str
     parts = []
     for each in checks:
         if each.report:
-            parts.append(f"{printable(each.name)}\n{render(each.report)}")
+            parts.append(f"{plain(each.name)}\n{render(each.report)}")
         else:
             parts.append(unreadable(each) + "\n")
     parts += [f"{remark(each)}\n" for each in remarks]
@@ -54,7 +54,7 @@ def render_upgrades(upgrades: Sequence[Upgraded], remarks: Sequence[Remark] = ()
             lines.append(unreadable(Checked(each.name, None, each.problem)))
             continue
         lines += [annotation(each.upgrade.after.deployment, reported) for reported in each.upgrade.new]
-        lines.append(printable(f"{titled(each)}: {outcome(each)}"))
+        lines.append(plain(f"{titled(each)}: {outcome(each)}"))
     return "".join(f"{line}\n" for line in [*lines, *map(remark, remarks)])
 
 
@@ -98,6 +98,12 @@ def annotation(deployment: Deployment, reported: Reported) -> str:
     named = ",".join(f"{key}={escape_property(value)}" for key, value in properties.items())
     message = "\n".join(printable(part) for part in parts)
     return f"::{COMMANDS[reported.severity]} {named}::{escape(message)}"
+
+
+def plain(text: str) -> str:
+    """A line of the log that is no command: one begins a line with ``::``, of an older kind ``##[`` anywhere in it."""
+    text = printable(text).replace("##[", "# #[")
+    return f"  {text}".replace("::", ": :", 1) if text.lstrip().startswith("::") else text
 
 
 def escape(data: str) -> str:

@@ -89,7 +89,7 @@ def document(report: Report) -> dict[str, Any]:
 def told(serving: Serving) -> dict[str, Any]:
     """The options; what is known only where it runs as it is written there."""
     values = asdict(replace(serving, env=masked(serving.env), places={}, unknown={}, misfits=()))
-    for name in ("places", "unknown", "misfits"):
+    for name in ("devices", "places", "unknown", "misfits"):
         del values[name]
     for name, text in serving.unknown.items():
         if name == ANY_FLAG:

@@ -6,11 +6,11 @@ An error is a failure; a warning or a note passes, with what it says as the case
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
+from specfix.report.terminal import printable
 from specfix.report.text import heading, where
 from specfix.report.words import symptom
 
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
     from specfix.checker.report import Checked, Remark, Report, Reported
     from specfix.deployment import Deployment
-
-# what XML 1.0 cannot hold, even escaped
-FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def render(report: Report, remarks: Sequence[Remark] = ()) -> str:  # no test is about a remark
@@ -97,8 +94,13 @@ def case(deployment: Deployment, reported: Reported) -> str:
 
 
 def text(given: str) -> str:
-    return escape(FORBIDDEN.sub("\ufffd", given))
+    return escape(shown(given))
 
 
 def attribute(given: str) -> str:
-    return quoteattr(FORBIDDEN.sub("\ufffd", given), {"\n": "&#10;"})
+    return quoteattr(shown(given), {"\n": "&#10;"})
+
+
+def shown(given: str) -> str:
+    """Lines without control characters, most of which XML cannot hold even where they are escaped."""
+    return "\n".join(map(printable, given.split("\n")))

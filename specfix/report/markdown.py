@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&$])")
 MENTION = re.compile(r"(?<!\w)@(?=\w)")  # a service would notify whoever is called so
+LINK = re.compile(
+    r"(?:https?|ftp):(?=//)|\bwww(?=\.)|(?<=\w)@(?=\w)|\bmailto:|\bxmpp:", re.IGNORECASE
+)  # made without asking
+LIST = re.compile(r"^(?:[-+=](?=\s|[-+=]|$)|\d+(?=[.)]))")  # begins a list, or underlines a heading
 
 
 def render(report: Report, remarks: Sequence[Remark] = ()) -> str:
@@ -109,4 +113,6 @@ def told(reported: Reported) -> list[str]:
 
 def plain(text: str) -> str:
     """Text that Markdown shows as it is, on one line: messages quote what strangers wrote."""
-    return MENTION.sub("@<!-- -->", SPECIAL.sub(r"\\\1", printable(" ".join(text.split()))))
+    shown = SPECIAL.sub(r"\\\1", printable(" ".join(text.split())))
+    shown = LIST.sub(lambda match: f"{match[0]}<!-- -->" if match[0].isdigit() else f"\\{match[0]}", shown)
+    return LINK.sub(r"\g<0><!-- -->", MENTION.sub("@<!-- -->", shown))

@@ -145,5 +145,10 @@ def artifact(file: str) -> dict[str, Any]:
     """A file below the working directory by its path from there, another by its own."""
     within = below(file, ".")
     if within is not None:
-        return {"uri": quote(within.replace(os.sep, "/")), "uriBaseId": ROOT}
-    return {"uri": quote(file.replace(os.sep, "/"))}
+        return {"uri": quoted(within), "uriBaseId": ROOT}
+    return {"uri": quoted(file)}
+
+
+def quoted(path: str) -> str:
+    """A path as a URI's; bytes that are no text are those of the file system."""
+    return quote(path.replace(os.sep, "/"), errors="surrogateescape")

@@ -311,7 +311,7 @@ def test_a_gate_has_one_form_for_one_launch_and_many(specfix: Run, project: Path
 
 def test_what_launches_share_is_read_once(specfix: Run, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from specfix.engines import find
-    from specfix.launch import arguments
+    from specfix.launch import parser
 
     asked: Counter[str] = Counter()
 
@@ -324,7 +324,7 @@ def test_what_launches_share_is_read_once(specfix: Run, project: Path, monkeypat
 
         monkeypatch.setattr(module, name, count)
 
-    counted(arguments, "make_parser")
+    counted(parser, "make_parser")
     counted(find, "load")
     find._loaded.cache_clear()
     for number in range(3):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,9 @@ services:
     volumes: ["{EXAMPLES}:{EXAMPLES}:ro"]
     command: ["--model", "{TARGET}", "--max-model-len", "1024", "--speculative-config", '{SPECULATIVE}']
 """
+
+
+BASES = Path(__file__).parent.parent / "bases"
 
 
 def codes(text: str) -> list[str]:
@@ -78,12 +82,59 @@ def test_the_config_as_a_whole_is_named_without_a_value(specfix: Run) -> None:
     assert "error[CFG001]" in done.stdout and "--> --speculative-config\n" in done.stdout
 
 
-def test_a_draft_that_is_served_alone(specfix: Run, tmp_path: Path) -> None:
+@pytest.fixture
+def lone(tmp_path: Path) -> Path:
+    """A draft of the speculators library, whose verifier is the target here."""
+    config = json.loads((BASES / "speculator-eagle3-llama-3.1-8b" / "config.json").read_text())
+    config["speculators_config"]["verifier"]["name_or_path"] = TARGET
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    return tmp_path
+
+
+def alone(specfix: Run, lone: Path, engine: str, *more: str) -> Any:
+    options = ("--hardware", "h200", "--engine", f"vllm=={engine}", "--format", "json")
+    done = specfix("check", *options, "--", "vllm", "serve", str(lone), "--max-model-len", "2048", *more)
+    assert done.returncode in (0, 1), done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_draft_that_is_served_alone(specfix: Run, lone: Path) -> None:
+    told = alone(specfix, lone, "0.26.0")["deployment"]
+    assert (told["target"], told["draft"], told["method"]) == (TARGET, str(lone), "eagle3")
+    assert told["serving"]["num_speculative_tokens"] == 3
+    assert f"target {TARGET}: the verifier that {lone} names" in told["assumptions"]
+
+
+@pytest.mark.parametrize(("engine", "tokens", "dropped"), [("0.26.0", 3, True), ("0.32.0", 5, False)])
+def test_what_is_asked_for_beside_such_a_draft(
+    specfix: Run, lone: Path, engine: str, tokens: int, dropped: bool
+) -> None:
+    beside = json.dumps({"method": "eagle", "num_speculative_tokens": 5})
+    told = alone(specfix, lone, engine, "--speculative-config", beside)
+    deployment = told["deployment"]
+    assert (deployment["method"], deployment["serving"]["num_speculative_tokens"]) == ("eagle3", tokens)
+    assert any(each["code"] == "CFG007" for each in told["findings"]) is dropped
+
+
+def test_a_verifier_that_must_be_on_the_hub(specfix: Run, lone: Path) -> None:
+    (found,) = [each for each in alone(specfix, lone, "0.33.0")["findings"] if each["code"] == "CFG006"]
+    assert "takes a repository on the Hub for the verifier" in found["message"]
+
+
+@pytest.mark.parametrize("engine", ["0.10.0", "0.26.0"])
+def test_a_draft_alone_of_which_the_release_makes_no_pair(specfix: Run, tmp_path: Path, engine: str) -> None:
     config = {"speculators_config": {"verifier": {"name_or_path": "org/target"}}}
     (tmp_path / "config.json").write_text(json.dumps(config))
-    done = specfix("check", "--engine", "vllm==0.32.0", "--", "vllm", "serve", str(tmp_path))
+    done = specfix("check", "--engine", f"vllm=={engine}", "--", "vllm", "serve", str(tmp_path))
     assert done.returncode == 2
-    assert f'{tmp_path}, a draft for "org/target": give both, as TARGET and DRAFT' in done.stderr
+    assert f"{tmp_path} is a draft, of which vllm {engine} makes no pair: give TARGET and DRAFT" in done.stderr
+
+
+def test_a_launch_of_a_draft_alone_is_not_changed(specfix: Run, lone: Path) -> None:
+    file = lone / "run.sh"
+    file.write_text(f"vllm serve {lone}\n")
+    done = specfix("fix", "--engine", "vllm==0.26.0", "--launch", str(file), "--out", str(lone / "out"))
+    assert done.returncode == 2 and "fix takes a launch that names both" in done.stderr
 
 
 def test_a_key_that_is_missing_is_told_where_it_would_stand(specfix: Run, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from specfix.engines.facts.serving import Flag
 from specfix.launch.words import Span, Word
 from specfix.repair.edit.words import same_key, spelled, with_key
 from specfix.repair.edit.written import CannotEdit, put
-from specfix.repair.edit.yaml_tree import Tree, item_text
+from specfix.repair.edit.yaml_tree import Tree, item_text, style_of
 
 Pair = tuple[int, str, yaml.Node, yaml.Node]  # its place among others, the key's name, the nodes
 
@@ -96,7 +96,7 @@ class ServeYaml:
                 return self.text
             for name in reversed(rest):
                 value = {name: value}
-            styles = node.value[-1][0].style if node.value else '"'
+            styles = style_of(node.value[-1][0]) if node.value else '"'
             return tree.insert_pair(node, item_text(key, styles), yaml_value(value, styles))
         index = found[-1][0]
         if rest:

@@ -11,8 +11,9 @@ import yaml
 
 from specfix.engines import Engine
 from specfix.engines.facts.serving import Flag
-from specfix.launch.arguments import _Reading, grouped, parser_of, read_group
+from specfix.launch.arguments import _Reading, grouped, read_group
 from specfix.launch.command import Launch
+from specfix.launch.parser import parser_of
 from specfix.launch.words import Word
 from specfix.repair.edit import shell
 from specfix.repair.edit.written import CannotEdit, put

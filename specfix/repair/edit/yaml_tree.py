@@ -83,7 +83,7 @@ class Tree:
         """The text with more scalars behind item number ``behind``; ``group`` is the first of those whose shape they
         take."""
         nodes = items.value
-        raws = [item_text(text, nodes[at].style) for text, at in zip(texts, (group, behind), strict=False)]
+        raws = [item_text(text, style_of(nodes[at])) for text, at in zip(texts, (group, behind), strict=False)]
         if not items.flow_style:
             column = " " * items.start_mark.column
             return self.insert_lines(nodes[behind], [f"{column}- {raw}" for raw in raws])
@@ -134,6 +134,11 @@ class Tree:
 
 def is_extension(key: yaml.Node) -> bool:
     return str(key.value).startswith("x-")
+
+
+def style_of(node: yaml.Node) -> str | None:
+    """How a scalar is written; a list or mapping, which may stand anywhere, has no such style."""
+    return node.style if isinstance(node, yaml.ScalarNode) else None
 
 
 def item_text(text: str, style: str | None) -> str:

@@ -14,6 +14,7 @@ from specfix.repair.files.entry import Entry, File, Folder
 from specfix.repair.files.model_folder import BOM, model_folder
 from specfix.repair.launch import DRAFT, SHIM, TARGET, Launch, Place, draft_moves, place
 from specfix.repair.plan import Plan
+from specfix.report.secrets import secret
 from specfix.shim import SCHEMA, shim_files
 
 Moved = dict[str, tuple[Place, Model, Model]]
@@ -34,11 +35,12 @@ def output_folder(
     folder["report.json"] = text(report_json.render(report, plan))
     if file is not None:
         return {**folder, **launch_file(file, folder)}
-    private = bool(report.deployment.serving.env)  # what was given may be secret
+    serving = report.deployment.serving
+    private = bool(serving.env) or secret(serving.flags)  # what was given may be secret
     command = script(report.deployment, plan.after.deployment, launch, engine)
     return folder | {
         "overrides.json": text(overrides_json.render(launch, str(out)), private=private),
-        "serve.yaml": text(serve_yaml.render(launch, engine, str(out))),
+        "serve.yaml": text(serve_yaml.render(launch, engine, str(out)), private=secret(serving.flags)),
         "launch.sh": text(command, executable=True, private=private),
     }
 

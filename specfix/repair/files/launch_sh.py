@@ -13,6 +13,7 @@ from specfix.deployment.shim import PLUGIN
 from specfix.engines import Engine
 from specfix.errors import CannotCheck
 from specfix.repair.launch import SHIM, Launch, Place, diverting
+from specfix.report.terminal import printable
 
 HERE = "\ud800"  # stands for the script's folder until the text is quoted: half a character, which no path holds
 JSON = "$_specfix_json"  # the same, as a part of JSON text
@@ -123,7 +124,7 @@ def render(launch: Launch, engine: Engine, what: str, hub: Mapping[str, tuple[Pl
     arguments = list(words(launch))
     return "".join(
         [
-            START.format(what=" ".join(what.split())),
+            START.format(what=printable(" ".join(what.split()))),  # a comment ends where its line does
             NO_COLON if launch.shim is not None else "",
             refusal(launch, engine),
             JSON_LINES if any(JSON in word for word in arguments) else "",
