@@ -52,11 +52,12 @@ def empty_command() -> str:
     return source + "\n".join(lines)
 
 
-def measure(command: list[str]) -> tuple[float, float, float]:
-    """Seconds of CPU, seconds by the clock, and the most memory in MB of one run."""
+def measure(command: list[str], folder: str) -> tuple[float, float, float]:
+    """Seconds of CPU, seconds by the clock, and the most memory in MB of one run in ``folder``, where no settings are
+    read."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}  # compiled code is kept
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=env)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=env, cwd=folder)
     _, status, usage = os.wait4(process.pid, 0)
     wall = time.perf_counter() - start
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -79,7 +80,7 @@ def main(rounds: int) -> None:
         runs: dict[str, list[tuple[float, float, float]]] = {name: [] for name in commands}
         for number in range(rounds + 1):
             for name, command in commands.items():
-                taken = measure(command)
+                taken = measure(command, folder)
                 if number:  # the first fills caches
                     runs[name].append(taken)
     cpu = {name: statistics.median(run[0] for run in taken) for name, taken in runs.items()}

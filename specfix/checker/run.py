@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, cached_property
+from operator import itemgetter
 from typing import Any
 
 from specfix.checker.finding import SEVERITIES, Finding
@@ -12,113 +14,158 @@ from specfix.checker.rule import Rule
 from specfix.deployment import Deployment, Location
 from specfix.engines import Engine
 from specfix.errors import CannotCheck, MissingFact, NotApplicable
+from specfix.record import record
 
 Provider = Callable[..., Any]
 CRASHED = "INT001"  # the rule engine's own code
+REQUIRED = object()  # in the place of a default: the function cannot do without
 
 
 class Facts:
-    """Facts by name, as pytest's fixtures: given ones, and derived ones computed from them on first use."""
+    """Facts by name, as pytest's fixtures: given ones, and derived ones computed from them on first use. One that is
+    not to be had is the MissingFact or NotApplicable that says why."""
 
     def __init__(self, given: Mapping[str, Any], providers: Mapping[str, Provider]) -> None:
-        self._values: dict[str, Any] = dict(given)
+        self._values: dict[str, Any] = {}
+        self._absent: dict[str, MissingFact | NotApplicable] = {}
         self._providers = providers
+        for name, value in given.items():
+            self._keep(name, value)
 
     def __getitem__(self, name: str) -> Any:
-        """Raises MissingFact or NotApplicable, the same one each time, where the fact is not to be had."""
-        if name not in self._values:
-            provider = self._providers[name]
-            try:
-                self._values[name] = provider(**self.arguments(provider))
-            except (MissingFact, NotApplicable) as absent:
-                self._values[name] = absent
-        value = self._values[name]
-        if isinstance(value, (MissingFact, NotApplicable)):
-            raise value
-        return value
+        """The fact; where it is not to be had the exception that says so, which is not raised."""
+        if name not in self._values and name not in self._absent:
+            self._keep(name, self._computed(self._providers[name]))
+        return self._values[name] if name in self._values else self._absent[name]
 
-    def arguments(self, function: Callable[..., Any]) -> dict[str, Any]:
-        """The facts that ``function``'s parameters name. One with a default is left to it where the fact is not to
-        be had: the function can do without."""
-        names, optional = parameters(function)
-        found = {}
-        for name in names:
-            try:
-                found[name] = self[name]
-            except (MissingFact, NotApplicable):
-                if name not in optional:
-                    raise
+    def arguments(self, function: Callable[..., Any]) -> Sequence[Any] | MissingFact | NotApplicable:
+        """The facts that ``function``'s parameters name, or why it cannot be called. A parameter with a default is left
+        to it where the fact is not to be had: the function can do without."""
+        defaults, all_at_once = parameters(function)
+        try:
+            return all_at_once(self._values)
+        except KeyError:
+            pass  # some are not computed yet, or not to be had
+        found = []
+        for name, default in defaults.items():
+            value = self[name]
+            if name in self._absent:
+                if default is REQUIRED:
+                    return self._absent[name]
+                value = default
+            found.append(value)
         return found
 
+    def _keep(self, name: str, value: Any) -> None:
+        if isinstance(value, (MissingFact, NotApplicable)):
+            self._absent[name] = value
+        else:
+            self._values[name] = value
 
-def parameters(function: Callable[..., Any]) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Names of a plain function's parameters, and of those that have a default; cheaper than inspect.signature."""
+    def _computed(self, provider: Provider) -> Any:
+        found = self.arguments(provider)
+        if isinstance(found, (MissingFact, NotApplicable)):
+            return found
+        try:
+            return provider(*found)
+        except (MissingFact, NotApplicable) as absent:
+            return absent.with_traceback(None)  # it is kept, and need not keep all that was at hand
+
+
+@cache
+def parameters(function: Callable[..., Any]) -> tuple[Mapping[str, Any], Callable[[Mapping[str, Any]], Sequence[Any]]]:
+    """The default of each of a plain function's parameters by name, and what takes them all out of a mapping; cheaper
+    than inspect.signature."""
     code = function.__code__
     names = code.co_varnames[: code.co_argcount]
-    defaults = len(function.__defaults__ or ())
-    return names, frozenset(names[len(names) - defaults :])
+    defaults = function.__defaults__ or ()
+    needed = len(names) - len(defaults)
+    by_name = dict(zip(names, (*[REQUIRED] * needed, *defaults), strict=True))
+    return by_name, itemgetter(*names) if len(names) > 1 else lambda values: [values[name] for name in names]
 
 
-def run(
-    deployment: Deployment,
-    engine: Engine,
-    rules: Sequence[Rule],
-    providers: Mapping[str, Provider],
-    *,
-    select: Iterable[str] = (),
-    ignore: Iterable[str] = (),
-) -> Report:
-    """Run ``rules`` (those whose code starts with a prefix in ``select``, if any, and with none in ``ignore``).
+@record(frozen=True)
+class Chosen:
+    """The rules, and which of them are asked for: those whose code starts with a prefix in ``select``, if any, and with
+    none in ``ignore``."""
 
-    A rule that another one requires is run before it, and counts for that even where it is ignored.
-    """
+    rules: Sequence[Rule]
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+    @cached_property
+    def ordered(self) -> tuple[Rule, ...]:
+        """Each rule after those that it requires."""
+        by_code = {rule.code: rule for rule in self.rules}
+        found: dict[str, Rule] = {}
+        begun: set[str] = set()
+
+        def add(rule: Rule) -> None:
+            if rule.code not in begun:
+                begun.add(rule.code)
+                for code in rule.requires:
+                    if code in by_code:
+                        add(by_code[code])
+                found[rule.code] = rule
+
+        for rule in self.rules:
+            add(rule)
+        return tuple(found.values())
+
+    @cached_property
+    def wanted(self) -> frozenset[str]:
+        """The codes of the rules that are asked for."""
+        return frozenset(rule.code for rule in self.rules if chosen(rule.code, self.select, self.ignore))
+
+    def shows(self, code: str, found: Reported) -> bool:
+        """Whether a finding of the rule ``code`` is asked for. A crash bears a code of its own: it is shown where that
+        or the rule's is asked for, and neither is ignored."""
+        asked = code in self.wanted or (
+            found.code != code and chosen(code, (), self.ignore) and chosen(found.code, self.select, ())
+        )
+        return asked and chosen(found.code, (), self.ignore)
+
+
+def run(deployment: Deployment, engine: Engine, asked: Chosen, providers: Mapping[str, Provider]) -> Report:
+    """Run the rules. One that another rule requires counts for that even where it is ignored."""
     facts = Facts(deployment.facts() | {"engine": engine}, providers)
-    by_code = {rule.code: rule for rule in rules}
-    outcomes: dict[str, list[Reported]] = {}
-    skipped: dict[str, Skipped] = {}
-
-    def visit(rule: Rule) -> None:
-        if rule.code in outcomes:
-            return
-        outcomes[rule.code] = []
-        for code in rule.requires:
-            if code in by_code:
-                visit(by_code[code])
-        if any(found.severity == "error" for code in rule.requires for found in outcomes.get(code, ())):
-            return
+    failed: set[str] = set()  # rules that found an error
+    shown: list[Reported] = []
+    skipped: list[Skipped] = []
+    for rule in asked.ordered:
+        if failed and not failed.isdisjoint(rule.requires):
+            continue
+        found: list[Reported] = []
         try:
-            for finding in rule(**facts.arguments(rule.predicate)):
+            arguments = facts.arguments(rule.predicate)
+            if isinstance(arguments, NotApplicable):
+                continue
+            if isinstance(arguments, MissingFact):
+                skipped.append(Skipped(rule.code, str(arguments)))
+                continue
+            for finding in rule.predicate(*arguments):
                 if not mended(finding, deployment):
-                    outcomes[rule.code].append(reported(rule, finding))
+                    found.append(reported(rule, finding))
         except NotApplicable:
             pass
         except MissingFact as missing:
-            skipped[rule.code] = Skipped(rule.code, str(missing))
+            skipped.append(Skipped(rule.code, str(missing)))
         except CannotCheck:  # what all rules rest on is damaged
             raise
         except Exception as crash:  # a rule's bug must not hide what the others found
-            outcomes[rule.code].append(crashed(rule, crash))
-            skipped[rule.code] = Skipped(rule.code, "the rule failed (INT001)")
-
-    for rule in rules:
-        visit(rule)
-    wanted = {rule.code for rule in rules if chosen(rule.code, select, ignore)}
-    # a crash bears a code of its own: it is shown where that or the rule's is asked for, and neither is ignored
-    shown = (
-        found
-        for code, found_here in outcomes.items()
-        for found in found_here
-        if (code in wanted or (found.code != code and chosen(code, (), ignore) and chosen(found.code, select, ())))
-        and chosen(found.code, (), ignore)
-    )
-    findings = sorted(shown, key=order)
-    return Report(deployment, engine, tuple(findings), tuple(skipped[code] for code in sorted(wanted & skipped.keys())))
+            found.append(crashed(rule, crash))
+            skipped.append(Skipped(rule.code, "the rule failed (INT001)"))
+        if found:
+            shown += [each for each in found if asked.shows(rule.code, each)]
+            if any(each.severity == "error" for each in found):
+                failed.add(rule.code)
+    unknown = sorted((skip for skip in skipped if skip.code in asked.wanted), key=lambda skip: skip.code)
+    return Report(deployment, engine, tuple(sorted(shown, key=order)), tuple(unknown))
 
 
-def chosen(code: str, select: Iterable[str], ignore: Iterable[str]) -> bool:
+def chosen(code: str, select: tuple[str, ...], ignore: tuple[str, ...]) -> bool:
     """Whether ``code`` is asked for; an empty ``select`` asks for all."""
-    selected = tuple(select)
-    return (not selected or code.startswith(selected)) and not code.startswith(tuple(ignore))
+    return (not select or code.startswith(select)) and not code.startswith(ignore)
 
 
 def mended(finding: Finding, deployment: Deployment) -> bool:

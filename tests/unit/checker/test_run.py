@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from specfix.checker import Finding, Location, Rule, rule
-from specfix.checker.run import Facts, check_codes, chosen, run
+from specfix.checker.report import Report
+from specfix.checker.run import Chosen, Facts, check_codes, chosen, run
 from specfix.errors import CannotCheck, MissingFact, NotApplicable
 
 
@@ -65,13 +66,19 @@ def own_severity(doubled: int) -> Iterator[Finding]:
 ALL: list[Rule] = [finds, needs_missing, after_finds, crashes, not_applicable, own_severity]
 
 
-def codes(rules: list[Rule], **options: Any) -> list[str]:
-    report = run(Given(), "engine", rules, {"doubled": lambda length: 2 * length}, **options)  # type: ignore[arg-type]
+def check(*rules: Rule, select: tuple[str, ...] = (), ignore: tuple[str, ...] = ()) -> Report:
+    given: Any = Given()
+    engine: Any = "engine"
+    return run(given, engine, Chosen(rules, select, ignore), {"doubled": lambda length: 2 * length})
+
+
+def codes(rules: list[Rule], **options: tuple[str, ...]) -> list[str]:
+    report = check(*rules, **options)
     return [found.code for found in report.findings] + [f"skipped {skip.code}" for skip in report.skipped]
 
 
 def test_errors_come_first_then_code_then_place() -> None:
-    report = run(Given(), "engine", [own_severity, finds], {"doubled": lambda length: 2 * length})  # type: ignore[arg-type]
+    report = check(own_severity, finds)
     assert [(f.code, f.severity, f.finding.location.pointer) for f in report.findings] == [
         ("TST001", "error", "/a"),
         ("TST001", "error", "/b"),
@@ -82,7 +89,7 @@ def test_errors_come_first_then_code_then_place() -> None:
 
 
 def test_missing_fact_skips_and_names_it() -> None:
-    report = run(Given(), "engine", [needs_missing], {})  # type: ignore[arg-type]
+    report = check(needs_missing)
     assert [(skip.code, skip.reason) for skip in report.skipped] == [("TST002", "a length")]
     assert report.verdict == "unknown"
 
@@ -90,11 +97,11 @@ def test_missing_fact_skips_and_names_it() -> None:
 def test_required_rule_with_an_error_silences() -> None:
     assert codes([after_finds, finds]) == ["TST001", "TST001"]
     assert codes([after_finds]) == ["TST003"]
-    assert codes([after_finds, finds], select=["TST003"]) == []
+    assert codes([after_finds, finds], select=("TST003",)) == []
 
 
 def test_crash_becomes_a_finding_and_the_others_run() -> None:
-    report = run(Given(), "engine", [crashes, finds], {})  # type: ignore[arg-type]
+    report = check(crashes, finds)
     assert [found.code for found in report.findings] == ["TST001", "TST001", "TST004", "INT001"]
     assert (
         "TST004" in report.findings[-1].finding.message
@@ -103,22 +110,29 @@ def test_crash_becomes_a_finding_and_the_others_run() -> None:
 
 
 def test_not_applicable_is_silent() -> None:
-    report = run(Given(), "engine", [not_applicable], {})  # type: ignore[arg-type]
+    report = check(not_applicable)
     assert report.verdict == "pass" and not report.skipped
 
 
 def test_select_and_ignore_by_prefix() -> None:
-    assert codes(ALL, select=["TST00"], ignore=["TST001", "TST004"]) == ["TST006", "skipped TST002"]
-    assert chosen("POS001", ["POS"], []) and not chosen("POS001", ["AUX"], []) and not chosen("POS001", [], ["P"])
+    assert codes(
+        ALL,
+        select=("TST00",),
+        ignore=(
+            "TST001",
+            "TST004",
+        ),
+    ) == ["TST006", "skipped TST002"]
+    assert chosen("POS001", ("POS",), ()) and not chosen("POS001", ("AUX",), ()) and not chosen("POS001", (), ("P",))
 
 
 def test_a_crash_is_chosen_by_its_own_code_too() -> None:
-    assert codes(ALL, select=["INT"]) == ["INT001"]
-    assert "INT001" in codes(ALL, select=["TST004"])
+    assert codes(ALL, select=("INT",)) == ["INT001"]
+    assert "INT001" in codes(ALL, select=("TST004",))
     assert "INT001" in codes(ALL)
-    for options in ({"ignore": ["INT001"]}, {"ignore": ["TST004"]}, {"select": ["TST001"]}):
+    for options in ({"ignore": ("INT001",)}, {"ignore": ("TST004",)}, {"select": ("TST001",)}):
         assert "INT001" not in codes(ALL, **options)
-    assert codes(ALL, select=["INT"], ignore=["TST004"]) == []
+    assert codes(ALL, select=("INT",), ignore=("TST004",)) == []
 
 
 def test_unknown_code_is_refused() -> None:
