@@ -17,9 +17,12 @@ def main() -> int:
         except OSError:
             pass  # the command line has words for that
     gc.set_threshold(YOUNG)
-    from specfix.cli import main as command_line
+    try:
+        from specfix.cli import main as command_line
 
-    return command_line()
+        return command_line()
+    except KeyboardInterrupt:  # while that is still imported, or what it prints with
+        return 130
 
 
 if __name__ == "__main__":

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from specfix.checker.registry import load_rules
-from specfix.checker.run import check_codes, run
+from specfix.checker.run import Chosen, check_codes, run
 from specfix.deployment import Serving
 from specfix.deployment.expected import LIMIT
 from specfix.deployment.json_text import show
@@ -21,10 +21,10 @@ from specfix.errors import CannotCheck
 from specfix.facts import PROVIDERS
 from specfix.facts.class_defaults import with_class_defaults
 from specfix.record import record
+from specfix.report.secrets import MASK, SECRET
 
 if TYPE_CHECKING:
     from specfix.checker.report import Report
-    from specfix.checker.rule import Rule
     from specfix.deployment import Deployment, Hardware
     from specfix.engines import Engine
     from specfix.engines.facts.serving import Flag
@@ -83,22 +83,6 @@ def check(
 
 
 @record(frozen=True)
-class Chosen:
-    """The rules, and which of them are asked for."""
-
-    rules: Sequence[Rule]
-    select: tuple[str, ...]
-    ignore: tuple[str, ...]
-
-    @classmethod
-    def of(cls, select: Iterable[str], ignore: Iterable[str]) -> Chosen:
-        """Raises CannotCheck for a code that no rule bears."""
-        chosen = cls(load_rules(), codes(select), codes(ignore))
-        check_codes([*chosen.select, *chosen.ignore], chosen.rules)
-        return chosen
-
-
-@record(frozen=True)
 class Case:
     """What is to be checked, and by what."""
 
@@ -109,8 +93,7 @@ class Case:
     def check(self, deployment: Deployment) -> Report:
         """The report on ``deployment``: the given one, or what was made of it."""
         resolved = with_class_defaults(deployment, self.engine)
-        chosen = self.chosen
-        return run(resolved, self.engine, chosen.rules, PROVIDERS, select=chosen.select, ignore=chosen.ignore)
+        return run(resolved, self.engine, self.chosen, PROVIDERS)
 
 
 def gather(
@@ -141,13 +124,14 @@ def gather(
     check_counts(serving)
     check_names(serving)
     check_variables(serving)
-    chosen = Chosen.of(select, ignore)
+    chosen = choose(select, ignore)
     release = find_engine(engine, None if engine_python is None else os.fspath(engine_python))
     check_flags(serving.flags, release)
     if serving.method is not None:
         check_method(serving.method, release)  # the loader would take an unknown one for one without a draft
     deployment = load_deployment(os.fspath(target), None if draft is None else os.fspath(draft), serving, hardware)
-    deployment = replace(deployment, config_given=as_served)
+    names_method = deployment.method_given or not as_served  # a config that is still to be written will name it
+    deployment = replace(deployment, config_given=as_served, method_given=names_method)
     why = None
     if engine is None and engine_python is None:
         why = origin(release)
@@ -157,6 +141,13 @@ def gather(
         assumptions = (f"engine {release}: {why}", *deployment.assumptions)
         deployment = replace(deployment, assumptions=assumptions)
     return Case(deployment, release, chosen)
+
+
+def choose(select: Iterable[str], ignore: Iterable[str]) -> Chosen:
+    """The rules, and which of them are asked for. Raises CannotCheck for a code that no rule bears."""
+    asked = Chosen(load_rules(), codes(select), codes(ignore))
+    check_codes([*asked.select, *asked.ignore], asked.rules)
+    return asked
 
 
 def origin(engine: Engine) -> str:
@@ -212,7 +203,8 @@ def check_kind(name: str, value: Any, flag: Flag, engine: Engine) -> None:
         if each is None or (isinstance(each, str) and each in flag.words):
             continue
         if not good or (flag.choices and isinstance(each, str) and each not in flag.choices):
-            raise CannotCheck(f"--flag {name}: {engine} does not take {show(value)} there")
+            told = MASK if SECRET.search(name) else show(value)
+            raise CannotCheck(f"--flag {name}: {engine} does not take {told} there")
 
 
 def check_variables(serving: Serving) -> None:

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import difflib
-import json
 import os
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from specfix.checking import COUNTS, Case, Chosen, origin
-from specfix.deployment import Location, Misfit, Serving
-from specfix.deployment.expected import LIMIT
-from specfix.deployment.json_text import read_json_object, show
+from specfix.checking import Case, choose, origin
+from specfix.deployment import Misfit, Serving
+from specfix.deployment.json_text import show
 from specfix.deployment.load import load_deployment
 from specfix.deployment.presets import PRESETS
-from specfix.deployment.serving import ANY_FLAG, ANY_VARIABLE, AUTO, AUTO_LENGTH, COMMON
+from specfix.deployment.serving import ANY_FLAG, COMMON
 from specfix.deployment.shim import PATH, find_shim
 from specfix.engines.find import find_engine
 from specfix.engines.images import parse_image
 from specfix.errors import CannotCheck
-from specfix.launch.arguments import CONFIG, Arguments, Given, read_arguments, spot
+from specfix.launch.arguments import CONFIG, Arguments, read_arguments, spot
 from specfix.launch.command import Launch, launches, launches_of, outside
 from specfix.launch.manifests import Found, read_launches
 from specfix.launch.script import commands
 from specfix.launch.words import COMMAND_LINE, Word
+from specfix.served_draft import draft_config, with_verifier
+from specfix.stated import SPECULATIVE_FLAGS, Options, one_key, options_of, placed, variables
 
 if TYPE_CHECKING:
     from specfix.deployment import Hardware
@@ -35,14 +33,7 @@ if TYPE_CHECKING:
 
 # flags of releases before those known, which had no speculative config
 LEGACY = {"speculative_model": "model", "num_speculative_tokens": "num_speculative_tokens"}
-# flags that say again what a key of the speculative config says
-SPECULATIVE_FLAGS = {"spec_method": "method", "spec_model": "model", "spec_tokens": "num_speculative_tokens"}
 SPECULATION = re.compile(r"specul|--spec|-sc\b")
-BACKEND_VARIABLE = "VLLM_ATTENTION_BACKEND"
-PREFIX = "VLLM_"
-TOKENS = "num_speculative_tokens"
-WHOLE = re.compile(r"[+-]?\d{1,9}")
-VARIABLES_LIMIT = 2_000  # each may be a finding
 
 
 class NoSpeculation(CannotCheck):
@@ -64,18 +55,6 @@ def from_command(command: str | Sequence[str]) -> Found:
     return Found(COMMAND_LINE, found[0])
 
 
-@dataclass(slots=True)
-class _Options:
-    """What becomes of the arguments, on the way to Serving."""
-
-    values: dict[str, Any] = field(default_factory=dict)
-    flags: dict[str, Any] = field(default_factory=dict)
-    speculative: dict[str, Any] = field(default_factory=dict)
-    places: dict[str, Location] = field(default_factory=dict)
-    unknown: dict[str, str] = field(default_factory=dict)
-    misfits: list[Misfit] = field(default_factory=list)
-
-
 def gather_launch(
     found: Found,
     *,
@@ -94,12 +73,13 @@ def gather_launch(
 
     Raises CannotCheck where the launch names a model that cannot be read, or none.
     """
-    chosen = Chosen.of(select, ignore)
+    chosen = choose(select, ignore)
     found = replace(found, launch=with_env_files(found.launch))
     release, notes = release_of(found.launch.image, engine, engine_python, default_engine)
     arguments, options = stated(found, release)
     options.values["greedy"] = greedy
     if target is None:
+        arguments = paired(arguments, options, found, release)
         refuse_without_speculation(found, arguments, options)
     served = target if target is not None else model_of(arguments, found)
     named = options.speculative.pop("model", None)
@@ -110,16 +90,20 @@ def gather_launch(
         options.unknown = {**dict.fromkeys(COMMON - {"greedy", *options.values}, word.text), **options.unknown}
         options.unknown.setdefault(ANY_FLAG, word.text)
     machine, said = machine_of(found, hardware)
+    handed = found.launch.devices
+    if handed is not None:
+        options.places["devices"] = handed.place
     serving = Serving(
         **options.values,
         env={name: word.text for name, word in found.launch.env.items()},
         flags=options.flags,
         speculative=options.speculative,
+        devices=None if handed is None else handed.count,
         places=options.places,
         unknown=options.unknown,
         misfits=(*arguments.misfits, *options.misfits),
     )
-    notes += said + [f"what {word.text} adds is known only where it runs" for word in arguments.open]
+    notes += options.said + said + [f"what {word.text} adds is known only where it runs" for word in arguments.open]
     notes += [f"the script takes the way that adds {word.text}" for word in arguments.assumed]
     if found.launch.env_from:
         notes.append(f"variables that {', '.join(found.launch.env_from)} may set are known only where it runs")
@@ -134,7 +118,7 @@ def gather_launch(
     return Case(deployment, release, chosen)
 
 
-def stated(found: Found, release: Engine) -> tuple[Arguments, _Options]:
+def stated(found: Found, release: Engine) -> tuple[Arguments, Options]:
     """What the launch says, as the release reads it. Raises CannotCheck."""
     launch = with_env_files(found.launch)
     arguments = read_arguments(seen_from_here(launch), release, launch.program, found.sources)
@@ -148,6 +132,18 @@ def stated(found: Found, release: Engine) -> tuple[Arguments, _Options]:
             one_key(key, value, legacy.unknown, place, options, release)
     variables(launch, options, release)
     return arguments, options
+
+
+def paired(arguments: Arguments, options: Options, found: Found, release: Engine) -> Arguments:
+    """The arguments as they are read where the model is a draft that is served by itself. Raises CannotCheck."""
+    if arguments.model is None or arguments.model.unknown is not None or arguments.open:
+        return arguments
+    try:
+        model = model_of(arguments, found)
+    except CannotCheck:  # a place that is none of this machine's: whoever needs the model says so
+        return arguments
+    config = draft_config(model)
+    return arguments if config is None else with_verifier(arguments, options, model, config, release)
 
 
 def with_env_files(launch: Launch) -> Launch:
@@ -204,11 +200,25 @@ def find_launch(path: Path, **options: Any) -> tuple[Found, int]:
     return asking[0]
 
 
+def refuse_lone_draft(
+    found: Found, engine: str | None = None, engine_python: str | None = None, **_options: Any
+) -> None:
+    """Raise CannotCheck for a launch that names its draft alone: it says too little to be changed."""
+    release, _ = release_of(found.launch.image, engine, engine_python)
+    arguments, options = stated(found, release)
+    paired(arguments, options, found, release)
+    if options.said:
+        raise CannotCheck(
+            f"{found.name}: {options.said[0]}; fix takes a launch that names both, by --speculative-config"
+        )
+
+
 def asks(found: Found, engine: str | None = None, engine_python: str | None = None, **_options: Any) -> bool:
     """Whether a launch asks for speculation; one that cannot be read may."""
     try:
         release, _ = release_of(found.launch.image, engine, engine_python)
-        refuse_without_speculation(found, *stated(found, release))
+        arguments, options = stated(found, release)
+        refuse_without_speculation(found, paired(arguments, options, found, release), options)
     except NoSpeculation:
         return False
     except CannotCheck:
@@ -216,7 +226,7 @@ def asks(found: Found, engine: str | None = None, engine_python: str | None = No
     return True
 
 
-def refuse_without_speculation(found: Found, arguments: Arguments, options: _Options) -> None:
+def refuse_without_speculation(found: Found, arguments: Arguments, options: Options) -> None:
     """Raise NoSpeculation where the launch asks for none, CannotCheck where that cannot be told."""
     asked = (
         options.speculative
@@ -239,22 +249,7 @@ def refuse_without_speculation(found: Found, arguments: Arguments, options: _Opt
     words = [word.text for word in arguments.open]
     if words and any(SPECULATION.search(text) for text in found.sources.values()):
         raise CannotCheck(f"{found.name}: whether {' '.join(words)} asks for speculation is known only where it runs")
-    if served := draft_alone(arguments, found):
-        raise CannotCheck(f"{found.name} serves {served[0]}, a draft for {served[1]}: give both, as TARGET and DRAFT")
     raise NoSpeculation(f"{found.name} asks for no speculation: it has no --speculative-config")
-
-
-def draft_alone(arguments: Arguments, found: Found) -> tuple[str, str] | None:
-    """The model that is served, and the target that its own config names: of a draft of the speculators library, which
-    the engine serves with it (``maybe_override_with_speculators``)."""
-    with suppress(CannotCheck):
-        model = model_of(arguments, found)
-        file = Path(model) / "config.json"
-        block = read_json_object(file, str(file))[0].get("speculators_config") if file.is_file() else None
-        verifier = block.get("verifier") if isinstance(block, dict) else None
-        if isinstance(verifier, dict):
-            return model, show(verifier.get("name_or_path"))
-    return None
 
 
 def release_of(
@@ -285,131 +280,6 @@ def release_of(
         return find_engine(default), []
     release = find_engine()
     return release, [f"engine {release}: {origin(release)}{why}"]
-
-
-def options_of(arguments: Arguments, engine: Engine) -> _Options:
-    """The server's options in Serving's terms."""
-    options = _Options()
-    given = dict(arguments.options)
-    whole = given.pop("speculative_config", None)
-    for name, option in given.items():
-        if name in SPECULATIVE_FLAGS:
-            continue
-        options.places[name] = placed(option.word, f"--{name.replace('_', '-')}")
-        if option.unknown is not None:
-            options.unknown[name] = option.unknown
-        elif name == "max_model_len" and option.value == AUTO_LENGTH:
-            options.unknown[name] = AUTO
-        elif name in COUNTS and not sensible(option.value):
-            message = f"--{name.replace('_', '-')} is {show(option.value)}"
-            options.misfits.append(Misfit(message, options.places[name]))
-        elif name in COMMON:
-            options.values[name] = option.value
-        else:
-            options.flags[name] = option.value
-    if whole is not None:
-        speculative_config(whole, options, engine)
-    for name, key in SPECULATIVE_FLAGS.items():
-        one, flag = given.get(name), f"--{name.replace('_', '-')}"
-        if one is None or (one.value is None and one.unknown is None):
-            continue
-        place = options.places[name] = placed(one.word, flag)
-        if whole is not None and isinstance(whole.value, dict) and key in {*whole.value, *whole.parts}:
-            message = f"{engine} takes {flag} or {key} in the speculative config, not both"
-            options.misfits.append(Misfit(message, place))
-        else:
-            one_key(key, one.value, one.unknown, place, options, engine)
-    return options
-
-
-def speculative_config(given: Given, options: _Options, engine: Engine) -> None:
-    """The keys of the speculative config, each at the place of the whole."""
-    place = placed(given.word, "--speculative-config")
-    options.places["speculative_config"] = place
-    if given.unknown is not None and given.value is None:
-        options.unknown["speculative_config"] = given.unknown
-        return
-    value = given.value
-    if isinstance(value, str):
-        with suppress(ValueError, RecursionError):
-            value = json.loads(value)
-    if value is None:  # as if it were not given
-        del options.places["speculative_config"]
-        return
-    if not isinstance(value, dict):
-        options.misfits.append(Misfit(f"--speculative-config is {show(value)} where {engine} takes an object", place))
-        return
-    for key, held in value.items():
-        one_key(key.replace("-", "_"), held, None, place, options, engine)
-    for key, text in given.parts.items():
-        one_key(key.replace("-", "_"), None, text, place, options, engine)
-
-
-def one_key(key: str, value: Any, unknown: str | None, place: Location, options: _Options, engine: Engine) -> None:
-    """One key of the speculative config."""
-    name = key if key in ("method", TOKENS) else f"speculative.{key}"
-    options.places[name] = place
-    if key == TOKENS:
-        value = as_whole(value, engine)
-    if unknown is not None:
-        options.unknown[name] = unknown
-    elif key == "method" and value is not None and value not in (engine.methods.methods or (value,)):
-        near = difflib.get_close_matches(str(value), engine.methods.methods, 1)
-        options.misfits.append(
-            Misfit(f"{engine} knows no speculative method {show(value)}", place, near[0] if near else None)
-        )
-    elif key == TOKENS and value is not None and not sensible(value):
-        options.misfits.append(Misfit(f"num_speculative_tokens is {show(value)}", place))
-    elif name == key:
-        options.values[key] = value
-    else:
-        options.speculative[key] = value
-
-
-def as_whole(value: Any, engine: Engine) -> Any:
-    """A number of tokens as pydantic reads it, of a release that has it read: "3", 3.0 and true are whole numbers."""
-    key = (engine.speculative.keys or {}).get(TOKENS)
-    if key is None or not key.validated:
-        return value
-    if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()):
-        return int(value)
-    return int(value) if isinstance(value, str) and WHOLE.fullmatch(value.strip()) else value
-
-
-def sensible(value: Any) -> bool:
-    return type(value) is int and 1 <= value <= LIMIT
-
-
-def variables(launch: Launch, options: _Options, engine: Engine) -> None:
-    """Where variables stand, and those of the engine's that this release does not read."""
-    env, known = launch.env, engine.variables.variables
-    if len(env) > VARIABLES_LIMIT:
-        file = next(iter(env.values())).place.file
-        raise CannotCheck(f"{file} sets more than the {VARIABLES_LIMIT:,} variables that are read")
-    if launch.env_from:
-        options.unknown[ANY_VARIABLE] = launch.env_from[0]
-    for name, word in env.items():
-        options.places[name] = placed(word, name) if word.place.file != COMMAND_LINE else Location("environment", name)
-        if word.unknown is not None:
-            options.unknown[name] = word.unknown
-        if name.startswith(PREFIX) and known is not None and name not in known:
-            near = difflib.get_close_matches(name, known, 1, cutoff=0.8)
-            message = f"{engine} reads no variable {name}"
-            options.misfits.append(Misfit(message, options.places[name], near[0] if near else None, ignored=True))
-    backend = env.get(BACKEND_VARIABLE)
-    if backend is not None and engine.serve.backend_variable and "attention_backend" not in options.places:
-        options.places["attention_backend"] = options.places[BACKEND_VARIABLE]
-        if backend.unknown:
-            options.unknown["attention_backend"] = backend.unknown
-        else:
-            options.values["attention_backend"] = backend.text
-    elif launch.env_from and engine.serve.backend_variable and "attention_backend" not in options.places:
-        options.unknown["attention_backend"] = launch.env_from[0]
-
-
-def placed(word: Word, pointer: str) -> Location:
-    """The place of an option that ``word`` names."""
-    return replace(word.place, pointer=pointer)
 
 
 def model_of(arguments: Arguments, found: Found) -> str:

@@ -13,9 +13,10 @@ from specfix.checker.report import Report, Reported
 from specfix.checking import Case, gather
 from specfix.deployment import Deployment
 from specfix.deployment.files import read_folder
+from specfix.deployment.load import without_unread
 from specfix.deployment.shim import PATH, find_shim
 from specfix.errors import CannotCheck
-from specfix.launching import find_launch, gather_launch, stated
+from specfix.launching import find_launch, gather_launch, refuse_lone_draft, stated
 from specfix.repair import diff, output
 from specfix.repair.apply import AnyModel, apply
 from specfix.repair.edit.launch_file import LaunchFile
@@ -24,6 +25,7 @@ from specfix.repair.files.folder import moved, output_folder
 from specfix.repair.in_launch import InLaunch, inside
 from specfix.repair.launch import DRAFT, SHIM, TARGET, Launch, check_path, launch, place
 from specfix.repair.plan import Plan, identity, keeping_draft, make_plan
+from specfix.report.secrets import SECRET
 
 Seen = Callable[[Report], Report]
 
@@ -101,6 +103,8 @@ def prepare_launch(
     folder = output.settled(Path(out))
     path = Path(file)
     found, index = find_launch(path, **options)
+    if target is None:
+        refuse_lone_draft(found, **options)
     case = gather_launch(found, target=target, draft=draft, **options)
     given = LaunchFile(path, found.sources[str(path)], index, case.engine, stated)
     seen_at = at.rstrip("/") if at else inside(str(folder), found.launch.mounts or ()) or str(folder)
@@ -189,7 +193,7 @@ def refuse_bytes(folder: Path, before: Deployment, start: Launch) -> None:
         try:
             value.encode()
         except UnicodeEncodeError:
-            shown = "" if what.startswith("--env") else f" {value}"
+            shown = "" if what.startswith("--env") or SECRET.search(what) else f" {value}"
             raise CannotCheck(f"{what}{shown} is not UTF-8: it cannot be written into the result") from None
 
 
@@ -209,9 +213,13 @@ def verify(new: Path, fixed: Fixed) -> None:
     sides = moved(case.deployment, after, fixed.launch)
     target, draft = after.target, after.draft
     if TARGET in sides:
+        own = draft is not None and draft.config is target.config
         target = reread(target, new / TARGET)
+        if draft is not None and own:
+            draft = replace(reread(draft, new / TARGET), config=target.config)
     if DRAFT in sides and draft:
         draft = reread(draft, new / DRAFT)
+    target, draft, _ = without_unread(target, draft, after.serving.method or "")
     shim = after.shim
     if fixed.launch.shim is not None:
         shim = find_shim({**after.serving.env, PATH: str(new / SHIM)})

@@ -42,7 +42,7 @@ import yaml
 
 from specfix.checker.report import Report
 from specfix.checker.rule import Rule
-from specfix.checker.run import run
+from specfix.checker.run import Chosen, run
 from specfix.deployment import Deployment, Hardware, Location, Serving
 from specfix.deployment.load import load_deployment
 from specfix.deployment.model import INTEGERS
@@ -113,7 +113,7 @@ def report_on(case: Case, rules: Sequence[Rule], bases: Sequence[Path], folder: 
         made = gather_launch(
             from_command(command), engine=given["engine"], hardware=case_hardware(given.get("hardware"))
         )
-        return run(with_class_defaults(made.deployment, made.engine), made.engine, rules, PROVIDERS)
+        return run(with_class_defaults(made.deployment, made.engine), made.engine, Chosen(rules), PROVIDERS)
     serve = dict(given.get("serve", {}))
     if "shim" in given:
         serve["env"] = {**serve.get("env", {}), "PYTHONPATH": str(write_shim(folder / "shim", given["shim"]))}
@@ -123,7 +123,7 @@ def report_on(case: Case, rules: Sequence[Rule], bases: Sequence[Path], folder: 
     deployment = load_deployment(str(sides["target"]), draft, serving, case_hardware(given.get("hardware")))
     deployment = replace(deployment, config_given="speculative" in given.get("serve", {}))
     engine = find_engine(given["engine"])
-    return run(with_class_defaults(deployment, engine), engine, rules, PROVIDERS)
+    return run(with_class_defaults(deployment, engine), engine, Chosen(rules), PROVIDERS)
 
 
 def said(report: Report, code: str) -> tuple[str, ...]:

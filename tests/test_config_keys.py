@@ -13,7 +13,7 @@ import pytest
 
 from specfix.checker.registry import load_rules
 from specfix.checker.report import Report
-from specfix.checker.run import run
+from specfix.checker.run import Chosen, run
 from specfix.deployment import Deployment, Serving
 from specfix.deployment.config import Config
 from specfix.deployment.expected import INNER, KEYS, OBJECT, as_read, check_types
@@ -144,6 +144,6 @@ def reports_on(target: dict[str, Any], draft: dict[str, Any]) -> list[Report]:
     head = make_draft("draft", Files(configs[1], tensors=tensors))
     serving = Serving(method=METHOD, num_speculative_tokens=3)
     return [
-        run(Deployment(served, head, serving, PRESETS[hardware]), engine, RULES, PROVIDERS)
+        run(Deployment(served, head, serving, PRESETS[hardware]), engine, Chosen(RULES), PROVIDERS)
         for engine, hardware in MACHINES
     ]

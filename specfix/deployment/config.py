@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
+from functools import cached_property
 from typing import Any
 
 from specfix.deployment.location import Location
@@ -30,7 +31,8 @@ class Config:
     absent: Callable[[str], tuple[str, Any] | None] | None = field(repr=False, compare=False, default=None)
     overridden: frozenset[str] = frozenset()
 
-    def levels(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    @cached_property
+    def levels(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
         """(JSON pointer, object) of the language model's config and of what encloses it, innermost first.
 
         Two formats of drafts wrap a config as well: speculators, whose ``transformer_layer_config`` is the
@@ -38,17 +40,16 @@ class Config:
         not.
         """
         if self.values.get("model_type") == "eagle" and isinstance(self.values.get("model"), dict):
-            yield from (("", self.values), ("/model", self.values["model"]))
-            return
+            return ("", self.values), ("/model", self.values["model"])
         found: list[tuple[str, Mapping[str, Any]]] = [("", self.values)]
         inner = (*TEXT_KEYS, "transformer_layer_config") if self.is_speculators else TEXT_KEYS
         for key in inner:
             pointer, level = found[-1]
             if isinstance(level.get(key), dict):
                 found.append((f"{pointer}/{key}", level[key]))
-        yield from reversed(found)
+        return tuple(reversed(found))
 
-    @property
+    @cached_property
     def is_speculators(self) -> bool:
         """Whether this is a config of the speculators library: its name for the algorithm, and a block of its own.
 
@@ -65,11 +66,18 @@ class Config:
         first to which the engine's config class gives a value, at the place where it would stand.
 
         MissingFact where the class has a value that is not known."""
-        return self.stated(*keys) or self._default(keys)
+        if keys not in self._found:
+            self._found[keys] = self.stated(*keys) or self._default(keys)
+        return self._found[keys]
+
+    @cached_property
+    def _found(self) -> dict[tuple[str, ...], tuple[str, Any] | None]:
+        """What was asked for before: many rules ask for the same few keys."""
+        return {}
 
     def stated(self, *keys: str) -> tuple[str, Any] | None:
         """As :meth:`find`, of what the file itself says alone."""
-        for pointer, level in self.levels():
+        for pointer, level in self.levels:
             for key in keys:
                 if level.get(key) is not None:
                     return f"{pointer}/{escape(key)}", level[key]
@@ -81,7 +89,7 @@ class Config:
         return f", the default of {given[0]}" if given else ""
 
     def _default(self, keys: tuple[str, ...]) -> tuple[str, Any] | None:
-        innermost, _ = next(self.levels())
+        innermost, _ = self.levels[0]
         for key in keys if self.absent else ():
             given = self.absent(key) if self.absent else None
             if given is not None:
@@ -95,11 +103,9 @@ class Config:
 
     def at(self, pointer: str) -> Location:
         """Location of a JSON pointer; its line is looked up now, and is None where the key is absent."""
-        from specfix.deployment.json_text import line_of
-
         if any(f"{pointer}/".startswith(f"{place}/") for place in self.overridden):
             return Location("command line", "--hf-overrides")
-        return Location(self.file, pointer, line_of(self.text, pointer))
+        return Location(self.file, pointer, text=self.text)
 
 
 def escape(key: str) -> str:

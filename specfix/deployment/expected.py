@@ -81,6 +81,10 @@ LAYERS: tuple[Test, str] = (  # 3.0 is as good as 3
     list_of(lambda value: is_integer(value) and abs(value) <= LIMIT),
     "a list of whole numbers",
 )
+LAYERS_OR_TEXT: tuple[Test, str] = (  # the engine passes over a text
+    lambda value: isinstance(value, str) or LAYERS[0](value),
+    LAYERS[1],
+)
 ID_OR_IDS: tuple[Test, str] = (lambda value: is_id(value) or IDS[0](value), "a token id or a list of them")
 THETA: tuple[Test, str] = (  # Step-3.5 has one per layer
     lambda value: POSITIVE_NUMBER[0](value) or list_of(POSITIVE_NUMBER[0])(value),
@@ -144,7 +148,7 @@ KEYS: dict[str, tuple[Test, str]] = {
     "intermediate_size": COUNTS,  # Gemma 3n has one for each layer
     **dict.fromkeys(("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts"), EXPERTS),
     **dict.fromkeys(("bias", "dspark_block_size", "markov_rank", "medusa_num_heads", "method", "model"), ANYTHING),
-    **dict.fromkeys(("hidden_act", "logit_scale"), ANYTHING),
+    **dict.fromkeys(("hidden_act", "logit_scale", "dual_chunk_attention_config"), ANYTHING),
     "block_configs": (lambda value: isinstance(value, list | str) or not value, "a list"),
     **dict.fromkeys(("block_size", "n_predict"), ANYTHING),
     **dict.fromkeys(("mtp_config", "speculators_config"), ANYTHING),  # read by few: each reader looks for itself
@@ -168,6 +172,7 @@ KEYS: dict[str, tuple[Test, str]] = {
     ),
     **dict.fromkeys(("mamba_ssm_cache_dtype", "engram_layer_ids", "ple_layer_ids"), ANYTHING),
     **dict.fromkeys(AUX_IDS, LAYERS),
+    "eagle_aux_hidden_state_layer_ids": LAYERS_OR_TEXT,
     **dict.fromkeys(("eos_token_id", "bos_token_id", "pad_token_id"), ID_OR_IDS),
     **dict.fromkeys(("tie_word_embeddings", "use_sliding_window"), BOOLEAN),
     **dict.fromkeys(("rope_theta", "rotary_emb_base"), THETA),
@@ -299,7 +304,7 @@ def unescaped(values: Mapping[str, Any], part: str) -> str:
 
 def wrong_values(config: Config) -> Iterator[Wrong]:
     """(pointer, value, what it should be) of each value of another type than its key takes."""
-    for pointer, level in config.levels():
+    for pointer, level in config.levels:
         yield from wrong_of(pointer, level, KEYS)
         for key, expected in INNER.items():
             block = level.get(key)

@@ -22,6 +22,7 @@ TOKENIZER_FILES = (
     "merges.txt",
     "tekken.json",
 )
+PICKLED = frozenset({".bin", ".pt", ".pth", ".ckpt"})
 
 
 @record(frozen=True)
@@ -47,12 +48,15 @@ def read_folder(folder: Path, label: str | None = None) -> Files:
         raise CannotCheck(f"{prefix}config.json is a link that leads nowhere")
     if not config.exists():
         raise CannotCheck(f"{label or f'the folder {folder}'} has no config.json")
+    tensors = read_tensors(folder, prefix)
+    pickled = sorted(path.name for path in folder.iterdir() if path.suffix in PICKLED) if tensors is None else []
     return Files(
         read_config(config, f"{prefix}config.json"),
         folder,
-        read_tensors(folder, prefix),
+        tensors,
         read_config(generation, f"{prefix}generation_config.json") if generation.exists() else None,
         tuple(str(folder / name) for name in TOKENIZER_FILES if (folder / name).is_file()),
+        f"{prefix}{pickled[0]} is a pickle, which may run code and is not read" if pickled else None,
         modelopt=read_config(modelopt, f"{prefix}hf_quant_config.json") if modelopt.exists() else None,
     )
 

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from specfix.deployment.json_text import INDEX_LIMIT, parse_object, read_json_object, show
+from specfix.deployment.json_text import INDEX_LIMIT, open_file, parse_object, read_json_object, refuse_heavy, show
 from specfix.deployment.model import Tensor
 from specfix.errors import CannotCheck
 
 INDEX = "model.safetensors.index.json"
 HEADER_LIMIT = 25_000_000  # bytes; huggingface_hub's own bound, and far above any real header
 FILES_LIMIT = 10_000
+NAME_LIMIT = 255  # bytes of a file's name, where file systems end
+DIMENSIONS_LIMIT = 64  # of a tensor, as in torch
+ELEMENTS_LIMIT = 2**63  # what counts them has 64 bits
+# bits of one element, of the types whose size no release of the format has changed
+BITS = {
+    **dict.fromkeys(("BOOL", "U8", "I8", "F8_E4M3", "F8_E5M2", "F8_E8M0"), 8),
+    **dict.fromkeys(("U16", "I16", "F16", "BF16"), 16),
+    **dict.fromkeys(("U32", "I32", "F32"), 32),
+    **dict.fromkeys(("U64", "I64", "F64"), 64),
+}
 LFS_POINTER = b"version https://git-lfs"
 
 
@@ -58,6 +71,8 @@ def shards(index: dict[str, Any], name: str) -> list[str]:
     for file in dict.fromkeys(value for value in weight_map.values() if isinstance(value, str)):
         if unsafe(file):
             raise CannotCheck(f"{name} names the file {show(file)}, which is outside the model's folder")
+        if any(len(part.encode()) > NAME_LIMIT for part in PurePosixPath(file).parts):
+            raise CannotCheck(f"{name} names the file {show(file)}, and no file has so long a name")
         files.append(file)
     if any(not isinstance(value, str) for value in weight_map.values()) or len(files) > FILES_LIMIT:
         raise CannotCheck(f"{name} has a weight_map whose values are no file names, or more than {FILES_LIMIT:,}")
@@ -74,9 +89,9 @@ def read_header(path: Path, name: str) -> dict[str, Tensor] | None:
     """The tensors of one file, which messages call ``name``; None for a Git LFS pointer, which stands where weights
     were not fetched."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             size = os.fstat(file.fileno()).st_size
-            start = file.read(8)
+            start = file.read(8) or b""  # None: see open_file()
             if LFS_POINTER.startswith(start) and (start + file.read(15)) == LFS_POINTER:
                 return None
             file.seek(8)
@@ -98,14 +113,43 @@ def header_length(start: bytes, size: int, name: str) -> int:
 
 
 def parse_header(header: bytes, data_size: int, name: str, file: str) -> dict[str, Tensor]:
-    """Tensors of a header, whose data must lie within the ``data_size`` bytes that follow it."""
+    """Tensors of a header, whose data must lie within the ``data_size`` bytes that follow it, each apart from the
+    others."""
+    refuse_heavy(header, f"the header of {name}")
     try:
-        entries = parse_object(header.decode(), f"the header of {name}")
+        text = header.decode()
     except UnicodeDecodeError:
         raise CannotCheck(f"the header of {name} is not UTF-8 text") from None
+    entries = parse_object(text, f"the header of {name}")
     entries.pop("__metadata__", None)
     start = 8 + len(header)
-    return {key: tensor(key, entry, data_size, name, file, start) for key, entry in entries.items()}
+    tensors = {key: tensor(key, entry, data_size, name, file, start) for key, entry in entries.items()}
+    if text.count('"data_offsets"') > len(tensors):
+        refuse_twice(text, f"the header of {name}")
+    refuse_overlap(tensors, name)
+    return tensors
+
+
+def refuse_twice(text: str, name: str) -> None:
+    """Raise CannotCheck for a tensor that a header describes twice, of which Python keeps the last."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in found:
+                raise CannotCheck(f"{name} has {show(key)} twice")
+            found[key] = value
+        return found
+
+    json.loads(text, object_pairs_hook=once)
+
+
+def refuse_overlap(tensors: Mapping[str, Tensor], name: str) -> None:
+    """Raise CannotCheck where two tensors share bytes of the file: the format knows no such thing."""
+    filled = sorted((each.begin, each.end, key) for key, each in tensors.items() if each.end > each.begin)
+    for (_, end, one), (begin, _, other) in pairwise(filled):
+        if begin < end:
+            raise CannotCheck(f"the header of {name} gives the tensors {show(one)} and {show(other)} the same bytes")
 
 
 def tensor(key: str, entry: Any, data_size: int, name: str, file: str, start: int = 0) -> Tensor:
@@ -113,11 +157,16 @@ def tensor(key: str, entry: Any, data_size: int, name: str, file: str, start: in
     data is not in the file."""
     match entry:
         case {"dtype": str(dtype), "shape": list(shape), "data_offsets": [int(begin), int(end)]} if all(
-            type(size) is int and size >= 0 for size in shape
+            type(size) is int and size >= 0 for size in (*shape[: DIMENSIONS_LIMIT + 1], begin, end)
         ):
-            if 0 <= begin <= end <= data_size:
-                return Tensor(dtype, tuple(shape), file, start + begin, start + end)
-            raise CannotCheck(
-                f"{name} ends before the data of tensor {show(key)}: it is damaged, or not wholly downloaded"
+            if not begin <= end <= data_size:
+                raise CannotCheck(
+                    f"{name} ends before the data of tensor {show(key)}: it is damaged, or not wholly downloaded"
+                )
+            elements = (
+                math.prod(shape) if len(shape) <= DIMENSIONS_LIMIT and max(shape, default=0) < ELEMENTS_LIMIT else -1
             )
-    raise CannotCheck(f"the header of {name} describes tensor {show(key)} as {show(entry)}")
+            bits = BITS.get(dtype)
+            if 0 <= elements < ELEMENTS_LIMIT and (bits is None or elements * bits == 8 * (end - begin)):
+                return Tensor(dtype, tuple(shape), file, start + begin, start + end)
+    raise CannotCheck(f"the header of {name} describes tensor {show(key)} as {show(entry, 120)}")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 from specfix.errors import CannotCheck
 
@@ -16,6 +17,11 @@ TOKENIZER_LIMIT = 32 * 2**20
 
 DEPTH_LIMIT = 100  # nesting; real configs stay under ten, and every later reader may recurse
 DIGITS_LIMIT = 400  # of an integer; a float ends at 309
+
+# Bytes that Python may make of one text, reckoned by what it spends on an object, on a list, and on any other value: a
+# few megabytes of "[],[],[]" would take a gigabyte. Of real files a vocabulary comes nearest, with a third of it.
+MEMORY_LIMIT = 150 * 2**20
+OBJECT_COST, LIST_COST, VALUE_COST = 240, 88, 64
 
 BLANK = re.compile(r"[ \t\r\n]*")
 # the merges of a byte-pair vocabulary, and how a tokenizer.json ends whose model ends with them
@@ -33,6 +39,7 @@ def read_json_object(source: Path | bytes, name: str, limit: int = CONFIG_LIMIT)
     data = read_bytes(source, name, limit) if isinstance(source, Path) else source
     if len(data) > limit:
         raise CannotCheck(f"{name} is larger than {limit:,} bytes, more than such a file ever needs")
+    refuse_heavy(data, name)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -46,10 +53,26 @@ def read_bytes(path: Path, name: str, limit: int) -> bytes:
     try:
         if not path.is_file():  # a pipe or a device would block or never end
             raise CannotCheck(f"{name} {'is not a regular file' if path.exists() else 'does not exist'}")
-        with path.open("rb") as file:
-            return file.read(limit + 1)
+        with open_file(path) as file:
+            data = file.read(limit + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise CannotCheck(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if data is None:
+        raise CannotCheck(f"{name} cannot be read: there is nothing in it yet")
+    return data
+
+
+def open_file(path: Path) -> IO[bytes]:
+    """A file to read, without waiting: some below /proc call themselves regular, and are read as pipes are."""
+    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))
+
+
+def refuse_heavy(data: bytes, name: str) -> None:
+    """Raise CannotCheck for JSON of so many values that it would fill memory."""
+    size = len(data) if data.isascii() else 4 * len(data)  # one wide character widens all of a Python text
+    size += OBJECT_COST * data.count(b"{") + LIST_COST * data.count(b"[") + VALUE_COST * data.count(b",")
+    if size > MEMORY_LIMIT:
+        raise CannotCheck(f"{name} holds more values than {MEMORY_LIMIT:,} bytes of memory have room for")
 
 
 def parse_object(text: str, name: str) -> dict[str, Any]:
@@ -121,8 +144,12 @@ def refuse_surrogates(values: Any, name: str) -> None:
 
 
 def show(value: Any, limit: int = 60) -> str:
-    """``value`` as a message quotes it: JSON on one line in plain ASCII, shortened."""
-    text = json.dumps(value)
+    """``value`` as a message quotes it: JSON on one line in plain ASCII, shortened. YAML and TOML know dates, too, and
+    integers without end."""
+    try:
+        text = json.dumps(value, default=str)
+    except ValueError:  # Python writes no integer of so many digits
+        text = "a number beyond all reason"
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

@@ -138,7 +138,7 @@ def find_files(reference: str, side: Side) -> Files:
     if not reference.strip():
         raise CannotCheck(f"the {side} is empty: give a folder, a config.json, or org/name on the Hub")
     try:
-        path = Path(reference).expanduser()
+        path = Path(reference).expanduser() if reference.startswith("~") else Path(reference)  # ./~ is a name
         if path.is_dir():
             files = read_folder(path)
         elif path.exists():

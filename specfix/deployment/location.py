@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import field
+from functools import cached_property
+
 from specfix.record import record
 
 
@@ -11,9 +14,17 @@ class Location:
 
     ``file`` is a path, or ``command line`` / ``environment`` / ``hardware`` for what is in no file;
     ``pointer`` is an RFC 6901 JSON pointer (``/max_position_embeddings``) or an option (``--block-size``);
-    ``line`` counts from 1, and is None where the key is absent or there is no file.
+    ``line`` counts from 1, and is None where the key is absent or there is no file: it is ``start`` where that was
+    known, else it is looked up in ``text``, the file's, when somebody asks.
     """
 
     file: str
     pointer: str = ""
-    line: int | None = None
+    start: int | None = None
+    text: str = field(default="", repr=False, compare=False)
+
+    @cached_property
+    def line(self) -> int | None:
+        from specfix.deployment.json_text import line_of
+
+        return self.start if self.start is not None or not self.text else line_of(self.text, self.pointer)

@@ -13,6 +13,7 @@ from specfix.deployment.hardware import Hardware
 from specfix.deployment.json_text import read_json_object, show
 from specfix.deployment.presets import PRESETS
 from specfix.errors import CannotCheck
+from specfix.whole import write_whole
 
 UNKNOWN = "unknown"  # for a check that runs elsewhere than the server: rules that need the hardware are skipped
 
@@ -69,12 +70,4 @@ def load_hardware_file(path: Path) -> Hardware:
 def save(hardware: Hardware, path: Path) -> None:
     """Write ``hardware`` to ``path``, all or nothing. Raises CannotCheck where that fails."""
     facts: dict[str, Any] = {key: value for key, value in asdict(hardware).items() if value is not None}
-    if not path.name:
-        raise CannotCheck(f"{str(path)!r} is no name of a file to write")
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-        beside.replace(path)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise CannotCheck(f"{path} cannot be written: {error.strerror or error}") from None
+    write_whole(path, json.dumps(facts, indent=2) + "\n")

@@ -69,7 +69,7 @@ class Model:
     tokenizer_files: tuple[str, ...] = ()
     modelopt: Config | None = field(default=None, kw_only=True)
 
-    @property
+    @cached_property
     def served(self) -> str:
         """The folder that the engine will be given, or the id on the Hub."""
         if self.folder is not None:
@@ -98,7 +98,7 @@ class Model:
         found = self.config.find(key)
         if found:
             return self.config.at(found[0])
-        innermost, _ = next(self.config.levels())
+        innermost, _ = self.config.levels[0]
         home = "" if key in AUX_PLACES else innermost  # what only a draft has stands at the top
         return self.config.at(f"{home}/{key}")
 
@@ -107,14 +107,17 @@ class Model:
         found = self.config.find(*keys)
         if found is None:
             raise MissingFact(f"{keys[0]} in {self.config.file}")
-        pointer, value = found
-        if not is_integer(value):  # a key that is not checked when the config is loaded
-            raise MissingFact(f"a whole number at {pointer} in {self.config.file}, which has {show(value)}")
-        return int(value)
+        return self._whole(*found)
 
     def number(self, key: str) -> int | None:
         """Value of ``key``, or None where the config has none."""
-        return self.integer(key) if self.config.find(key) else None
+        found = self.config.find(key)
+        return None if found is None else self._whole(*found)
+
+    def _whole(self, pointer: str, value: Any) -> int:
+        if not is_integer(value):  # a key that is not checked when the config is loaded
+            raise MissingFact(f"a whole number at {pointer} in {self.config.file}, which has {show(value)}")
+        return int(value)
 
     def tensor(self, *names: str) -> Tensor:
         """The first of ``names`` in the headers. Raises MissingFact where there is none."""

@@ -16,6 +16,8 @@ TRITON_SECONDS = 60
 
 # counts active drivers just as vLLM does (vllm/triton_utils/importing.py)
 COUNT_DRIVERS = """
+import sys
+sys.path[:] = filter(None, sys.path)  # nothing is imported from where this was started
 from triton.backends import backends
 print(sum(bool(backend.driver and backend.driver.is_active()) for backend in backends.values()))
 """

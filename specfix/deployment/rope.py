@@ -65,7 +65,7 @@ def ropes(config: Config) -> tuple[Rope, ...]:
 def rope_block(config: Config) -> tuple[str, Mapping[str, Any]]:
     """(pointer, block) of the innermost level that states one. An empty block counts as none, and the older
     ``rope_scaling`` counts more than ``rope_parameters`` beside it."""
-    for pointer, level in config.levels():
+    for pointer, level in config.levels:
         for key in ("rope_scaling", "rope_parameters"):
             if level.get(key):
                 return f"{pointer}/{key}", level[key]

@@ -16,13 +16,16 @@ V = TypeVar("V")
 @record(frozen=True)
 class Misfit:
     """An argument that the release refuses, or drops without a word (``ignored``): why, and the nearest right name, or
-    else what is to be done."""
+    else what is to be done. ``then``: what follows where it is not that the server does not start. ``option``: the name
+    of the option, or of the key of the speculative config, that has no value for it."""
 
     message: str
     location: Location
     nearest: str | None = None
     ignored: bool = False
     repair: str | None = None
+    then: str | None = None
+    option: str | None = None
 
 
 @record(frozen=True)
@@ -33,7 +36,7 @@ class Serving:
     block; ``greedy`` says that every request has temperature 0; ``env`` holds the variables that the server
     will see. ``flags`` holds the engine's other flags that are given, by name with underscores
     (``enable_prefix_caching``: False), and ``speculative`` the other keys of the speculative config, but for the
-    draft's place.
+    draft's place. ``devices`` counts the GPUs that the server is handed, where a launch says so.
 
     Where the options were read from a launch command, ``places`` says where each stands; ``unknown`` holds those whose
     value is known only where it runs, with what is written there (``$MAX_LEN``); ``misfits`` what the release does not
@@ -55,6 +58,7 @@ class Serving:
     env: Mapping[str, str] = field(default_factory=dict)
     flags: Mapping[str, Any] = field(default_factory=dict)
     speculative: Mapping[str, Any] = field(default_factory=dict)
+    devices: int | None = None
     places: Mapping[str, Location] = field(default_factory=dict)
     unknown: Mapping[str, str] = field(default_factory=dict)
     misfits: tuple[Misfit, ...] = ()
@@ -97,7 +101,7 @@ ANY_VARIABLE = "$*"  # variables that are not set may be
 
 # options with a field of their own
 COMMON = frozenset(one.name for one in fields(Serving)) - {
-    *("env", "flags", "speculative"),
+    *("env", "flags", "speculative", "devices"),
     *("places", "unknown", "misfits"),
 }
 

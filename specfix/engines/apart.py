@@ -34,7 +34,7 @@ def read_engine(package: Path, source: str, version: str | None = None) -> Engin
         return readers.read_engine(package, source, version)
     given = {"package": str(package.absolute()), "source": source, "version": version, "memory": MEMORY}
     asked = json.dumps({**given, "seconds": SECONDS, "path": [str(Path(entry).absolute()) for entry in sys.path]})
-    command = [sys.executable, "-B", "-c", _START]
+    command = [sys.executable, "-IB", "-c", _START]  # -I: nothing is imported from where this was started
     environment = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "LANG") if name in os.environ}
     try:
         done = subprocess.run(

@@ -7,10 +7,10 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from specfix.engines.conditions import evaluate
 from specfix.engines.facts.speculative import Copied, Count, MtpFacts, SpeculatorsFacts
 
 INITIAL = "initial."
+FIRST_CLASS = ("architectures.0", f"{INITIAL}architectures.0")
 TEXT = ("text_config?", "get_text_config()")  # the text config, or the config itself where it has none
 
 
@@ -32,11 +32,13 @@ class _Names(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         config = self.initial if name.startswith(INITIAL) else self.config
-        path = name.removeprefix(INITIAL)
-        if path == "architectures.0" and not config.get("architectures"):
+        if name in FIRST_CLASS and not config.get("architectures"):
             raise Refused("the config has no architectures")
-        found = _at(config, path)
+        found = _at(config, name.removeprefix(INITIAL))
         return self.defaults.get(name) if found is None else found
+
+    def __contains__(self, name: object) -> bool:
+        return True  # what is not there is None
 
     def __iter__(self) -> Iterator[str]:
         return iter(())
@@ -50,10 +52,10 @@ def overridden(facts: MtpFacts, config: Mapping[str, Any]) -> dict[str, Any]:
     other keys that it writes the values are those of before. Raises Refused and Unknown."""
     if facts.overrides is None:
         raise Unknown("the overrides of this release")
-    made = deepcopy(dict(config))
+    made = dict(config)
     for override in facts.overrides:
         needs: set[str] = set()
-        holds = evaluate(override.when, _Names(made, config, override.defaults), needs)
+        holds = override.holds(_Names(made, config, override.defaults), needs)
         if holds is False:
             continue
         if holds is None or override.unread:
@@ -65,7 +67,7 @@ def overridden(facts: MtpFacts, config: Mapping[str, Any]) -> dict[str, Any]:
             part = _at(made, override.becomes)
             if not isinstance(part, Mapping):
                 raise Refused(f"the config has no {override.becomes}")
-            made = deepcopy(dict(part))
+            made = dict(part)
         if override.model_type is not None:
             made["model_type"] = override.model_type
         if override.architectures is not None:
@@ -125,6 +127,8 @@ def _count(count: Count, config: Mapping[str, Any]) -> int | None:
 
 def _at(config: Any, path: str) -> Any:
     """What is at a dotted path, None where nothing is."""
+    if "." not in path and path not in TEXT and isinstance(config, dict):
+        return config.get(path)
     for step in path.split("."):
         if step in TEXT:
             inner = config.get("text_config") if isinstance(config, Mapping) else None

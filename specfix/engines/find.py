@@ -21,7 +21,7 @@ DATA = Path(__file__).parent / "data"
 SHIPPED = "shipped"
 BY_TAG = "shipped, by the image's tag"
 
-_RELEASE = re.compile(r"(?:vllm(?:-cpu)?\s*(?:===?|@|:|\s)\s*)?v?(?P<version>\d[\w.!+-]*)", re.IGNORECASE)
+_RELEASE = re.compile(r"(?:vllm(?:-cpu)?\s*(?:===?|@|:|\s)\s*)?v?(?P<version>\d[\w.!+-]{0,99})", re.IGNORECASE)
 
 
 def find_engine(spec: str | None = None, python: str | None = None) -> Engine:
@@ -60,7 +60,7 @@ def find_engine(spec: str | None = None, python: str | None = None) -> Engine:
     if image and (wanted := _parsed(image.release())):
         return _release(wanted, BY_TAG)
     raise CannotCheck(
-        f"engine {spec!r} is no release (vllm==0.26.0), no image (vllm/vllm-openai:v0.26.0) and no existing path"
+        f"engine {spec[:300]!r} is no release (vllm==0.26.0), no image (vllm/vllm-openai:v0.26.0) and no existing path"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from specfix.engines.conditions import choose, holding
+from specfix.engines.conditions import Known, choose, holding
 from specfix.engines.facts.decisions import RunnerFacts
 from specfix.record import record
 
@@ -41,7 +41,7 @@ def choose_runner(facts: RunnerFacts, values: Mapping[str, object], *, cpu: bool
     What is not given has the release's default where the config classes state one, and is unknown otherwise.
     A text for the environment variable is read as the engine reads it.
     """
-    known = {**ASSUMED, **facts.defaults, **values}
+    known = Known({**ASSUMED, **facts.defaults, **values})
     if isinstance(text := known.get(VARIABLE), str):
         # the engine makes a number of it, and dies of one that is none: what it chooses then is nobody's question
         known[VARIABLE] = text.strip().isdigit() and int(text) != 0

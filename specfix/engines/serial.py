@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import Any
 
 from specfix.engines.engine import SCHEMA, SECTIONS, Engine
+from specfix.record import is_record
 
 HEAD = ("name", "version", "source", "unknown")
 DEPTH = 2  # of lines: sections, facts, entries
@@ -25,7 +26,9 @@ WIDTH = 100
 Maker = Callable[[Any], Any]
 
 # hints of fields that need no maker
-_AS_IN_JSON = re.compile(r"(?:str|int|bool|float|None|dict\[str, |Mapping\[str, |\]|Any| \| )+")
+_AS_IN_JSON = re.compile(
+    r"(?:str|int|bool|float|None|Literal\[[^]]*\]|Condition|dict\[str, |Mapping\[str, |\]|Any| \| )+"
+)
 _START, _END = '\n "', "\n}\n"  # of a section's line, and of the file
 
 
@@ -98,7 +101,7 @@ def _text(value: Any, depth: int) -> str:
 def _maker(kind: Any) -> Maker | None:
     """What makes a ``kind`` of a JSON value: dataclasses of objects, tuples of lists, inside containers too. None where
     the value is one already."""
-    if isinstance(kind, type) and is_dataclass(kind):
+    if isinstance(kind, type) and is_record(kind):
         return partial(_make, kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in {typing.Union, types.UnionType}:
@@ -117,7 +120,7 @@ def _maker(kind: Any) -> Maker | None:
 def _makers(kind: Any) -> dict[str, Maker]:
     """Those of the fields of a dataclass that need one. Most hold what JSON holds, and to evaluate their hints would
     cost more than all the rest."""
-    hints = {field.name: str(field.type) for field in fields(kind)}
+    hints = {name: str(hint) for name, hint in kind.__annotations__.items()}
     made = {name: _hinted(kind.__module__, hint) for name, hint in hints.items() if not _AS_IN_JSON.fullmatch(hint)}
     return {name: make for name, make in made.items() if make}
 

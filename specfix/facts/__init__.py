@@ -23,7 +23,7 @@ from specfix.facts.parallel import async_scheduling
 from specfix.facts.positions import shortfalls
 from specfix.facts.quantisation import mtp_scheme, mtp_tensors, quant_origin
 from specfix.facts.recurrent import recurrent, recurrent_draft, recurrent_mode, state_pages
-from specfix.facts.runner import runner, runners
+from specfix.facts.runner import runner, runner_choices, runners
 from specfix.facts.served_dtype import served_dtype
 from specfix.facts.speculative_config import refusals
 from specfix.facts.tokens import vocabularies, vocabulary_sizes
@@ -59,6 +59,7 @@ PROVIDERS: dict[str, Callable[..., Any]] = {
         recurrent_draft,
         recurrent_mode,
         runner,
+        runner_choices,
         runners,
         served_dtype,
         served_length,

@@ -150,7 +150,7 @@ def unwrapped(draft: Draft, engine: Engine) -> Mapping[str, Any]:
 def with_mtp_defaults(draft: Draft) -> dict[str, Any]:
     """The config with the counts of MTP layers that its class states where the file does not."""
     values = dict(draft.config.values)
-    if draft.config.absent is not None and len(list(draft.config.levels())) == 1:
+    if draft.config.absent is not None and len(draft.config.levels) == 1:
         for key in MTP_KEYS:
             with suppress(MissingFact):  # the count is then not known, and nothing else hangs on it
                 if values.get(key) is None and (given := draft.config.absent(key)) is not None:

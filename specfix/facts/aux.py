@@ -69,11 +69,19 @@ def plan_of(runner: str, target: Target, draft: Draft, engine: Engine) -> AuxPla
         raise NotApplicable("the draft says that it reads no auxiliary hidden states")
     hidden = eagle.aux_hidden_by.get(runner, {})
     for key, shift in places:
+        if key == TOP_LEVEL and ids_as_text(draft):  # it is no list to take, and keeps the others from being asked
+            break
         stated = draft.aux_ids_at(key)
         if stated and not (key in hidden and nested(draft, hidden[key])):
             added = 0 if draft.model_type in eagle.aux_unshifted.get(key, ()) else shift
             return AuxPlan(tuple(i + added for i in stated.ids), key, ())
     return AuxPlan(default_ids(target, engine), None, tuple(draft.aux_places()))
+
+
+def ids_as_text(draft: Draft) -> str | None:
+    """The ids at the top level, where they are written as a text."""
+    value = draft.config.value(TOP_LEVEL)
+    return value if isinstance(value, str) and value else None
 
 
 def nested(draft: Draft, key: str) -> Mapping[str, Any]:

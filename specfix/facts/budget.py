@@ -12,7 +12,7 @@ from typing import Any, Final
 from specfix.deployment import Draft, Hardware, Serving
 from specfix.deployment.expected import is_count, is_id
 from specfix.engines import Engine
-from specfix.engines.conditions import choose, names
+from specfix.engines.conditions import Known, choose
 from specfix.engines.facts.decisions import Step
 from specfix.errors import MissingFact, known
 from specfix.facts.architecture import DraftClasses
@@ -75,14 +75,14 @@ def draft_tokens(
 
 def config_values(
     serving: Serving, method: str, engine: Engine, draft: Draft | None, classes: DraftClasses | None
-) -> dict[str, object]:
+) -> Known:
     """What the speculative config knows, by the names of the release's source."""
     values: dict[str, object] = {
         name: serving.speculative.get(name, key.default) for name, key in (engine.speculative.keys or {}).items()
     }
     values |= {"method": method, TOKENS: serving.num_speculative_tokens, "target_model_config.model": ""}
     if draft is None:
-        return values | {"model": None, "draft_model_config": None}
+        return Known(values | {"model": None, "draft_model_config": None})
     of_draft = "draft_model_config.hf_config"
     values |= {"model": draft.served, "draft_model_config.model.lower()": draft.served.lower()}
     for key in ("block_size", "dspark_block_size", "n_predict"):
@@ -93,7 +93,7 @@ def config_values(
         values[f"{of_draft}.n_predict"] = classes.n_predict
         if not classes.count_known:
             del values[f"{of_draft}.n_predict"]
-    return values
+    return Known(values)
 
 
 def batches(
@@ -151,7 +151,7 @@ def memories(hardware: Hardware, tables: list[tuple[Step, ...]]) -> list[int]:
     shares = hardware.compute_capability in SHARES_MEMORY
     if hardware.memory_gib is not None and not shares:
         return [int(hardware.memory_gib * GIB)]
-    steps = [step for table in tables for step in table if "device_memory" in names(step.when)]
+    steps = [step for table in tables for step in table if "device_memory" in step.names]
     bounds = {number for step in steps for number in numbers(step.when) if number > GIB}
     return [0, *sorted(bounds)]
 

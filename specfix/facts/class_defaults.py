@@ -50,7 +50,7 @@ class ClassDefaults:
         remote = self.config.values.get("auto_map")
         if isinstance(remote, Mapping) and "AutoConfig" in remote and not self._is_own():
             return None
-        levels = list(self.config.levels())
+        levels = self.config.levels
         pointer, values = levels[0]
         if self.config.values.get("model_type") == "eagle" and len(levels) > 1:
             inner = levels[1][1]

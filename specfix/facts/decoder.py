@@ -106,7 +106,7 @@ def of_model(model: Model, side: Side, serving: Serving, engine: Engine) -> Buil
         raise NotApplicable(f"the {side} is quantised")
     if serving.flag("load_format") not in FORMATS or serving.flag("model_impl") not in {None, "auto", "vllm"}:
         raise NotApplicable("the weights are loaded in another way")
-    if len(list(model.config.levels())) > 1:
+    if len(model.config.levels) > 1:
         raise MissingFact(f"how {engine} builds the language model inside {model.config.file}")
     name = first_known(model.architectures, engine)
     what = f"what {engine} builds of {name or 'a model without architectures'}"

@@ -7,6 +7,7 @@ Sources: ``_set_cudagraph_sizes`` (vllm/config/vllm.py) and ``adjust_cudagraph_s
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from specfix.deployment import Hardware, Serving
@@ -62,8 +63,8 @@ def of_batch(batch: Batch, given: Mapping[str, Any], facts: Captures, hardware: 
         listed = given.get(key)
         if isinstance(listed, list) and listed and all(map(is_count, listed)):
             if key == "cuda_graph_sizes" and len(listed) == 1:
-                return with_rounding(stepped(int(listed[0]), facts), query, key, False)
-            sizes = [int(number) for number in listed if number <= batch.tokens]
+                return with_rounding(stepped(int(listed[0]), facts.wide), query, key, False)
+            sizes = tuple(int(number) for number in listed if number <= batch.tokens)
             return with_rounding(sizes, query if facts.rounded else 1, key, False)
         if listed is not None:
             raise MissingFact(f"a list of whole numbers for {key}")
@@ -74,21 +75,23 @@ def of_batch(batch: Batch, given: Mapping[str, Any], facts: Captures, hardware: 
     wanted = batch.seqs * 2 * (query if facts.per_seq == "2*(k+1)" else 1)
     limit = min(int(most) if most is not None else min(wanted, ceiling), batch.tokens)
     bounded = most is None and wanted >= ceiling
-    sizes = stepped(limit, facts)
+    sizes = stepped(limit, facts.wide)
     return with_rounding(sizes, query if facts.rounded else 1, None if most is None else MOST, bounded)
 
 
-def stepped(limit: int, facts: Captures) -> list[int]:
+@lru_cache
+def stepped(limit: int, wide: bool) -> tuple[int, ...]:
     """1, 2, 4, and on in steps."""
-    turn = 256 if facts.wide else limit + 1
-    return [
+    turn = 256 if wide else limit + 1
+    return (
         *(number for number in (1, 2, 4) if number <= limit),
         *range(8, min(limit + 1, turn), 8),
-        *(range(256, limit + 1, 16) if facts.wide else ()),
-    ]
+        *(range(256, limit + 1, 16) if wide else ()),
+    )
 
 
-def with_rounding(sizes: list[int], query: int, chosen: str | None, bounded: bool) -> Captured:
+@lru_cache
+def with_rounding(sizes: tuple[int, ...], query: int, chosen: str | None, bounded: bool) -> Captured:
     largest = max(sizes, default=0)
     multiples = [-(-number // query) * query for number in sizes]
     return Captured(largest, max((n for n in multiples if n <= largest), default=0), chosen, bounded)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from specfix.deployment import Deployment, Draft, Serving
 from specfix.engines import Engine
-from specfix.engines.conditions import evaluate
 from specfix.errors import MissingFact, known
 from specfix.facts.architecture import DraftClasses
 from specfix.record import record
@@ -20,8 +19,7 @@ def method(serving: Serving, engine: Engine) -> str:
 
 def inner_name(given: str, engine: Engine) -> str:
     """``given``, or ``mtp`` for what the release calls so inside."""
-    facts = engine.mtp
-    return MTP if given in {facts.method, *(facts.aliases or ()), *(facts.model_types or ())} else given
+    return MTP if given in engine.mtp.names else given
 
 
 @record(frozen=True)
@@ -52,7 +50,7 @@ def settled_method(deployment: Deployment, draft: Draft, draft_classes: DraftCla
         values["num_speculative_tokens"] = serving.num_speculative_tokens
     for step in steps:
         needs: set[str] = set()
-        holds = evaluate(step.when, values, needs)
+        holds = step.holds(values, needs)
         if holds is None:
             raise MissingFact(f"the method that {engine} settles on: it hangs on {', '.join(sorted(needs))}")
         if holds:

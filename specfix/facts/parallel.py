@@ -6,7 +6,7 @@ from typing import Final
 
 from specfix.deployment import Draft, Hardware, Serving
 from specfix.engines import Engine
-from specfix.engines.conditions import choose
+from specfix.engines.conditions import Known, choose
 from specfix.errors import MissingFact, NotApplicable, known
 from specfix.facts.budget import size
 
@@ -55,7 +55,7 @@ def async_scheduling(
     steps = engine.platforms.async_scheduling
     if not steps:  # a release that schedules so only where it is asked to
         return False
-    chosen = choose(steps, values)
+    chosen = choose(steps, Known(values))
     return bool(known(chosen.then, f"whether {engine} schedules asynchronously: it hangs on {', '.join(chosen.needs)}"))
 
 

@@ -23,7 +23,7 @@ def neutral(name: str, value: Any) -> bool:
     """Whether this value of a parameter changes nothing; one of another type is refused or ignored elsewhere."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return True
-    return name in NEUTRAL and round(value - NEUTRAL[name], 5) == 0  # as near as the engine asks
+    return name in NEUTRAL and abs(value) < 2 and round(value - NEUTRAL[name], 5) == 0  # as near as the engine asks
 
 
 def default_sampling(target: Target, serving: Serving, engine: Engine) -> Iterator[tuple[str, Any, Location]]:
@@ -34,7 +34,7 @@ def default_sampling(target: Target, serving: Serving, engine: Engine) -> Iterat
     if isinstance(overriding, str):
         try:
             overriding = json.loads(overriding)
-        except ValueError:
+        except (ValueError, RecursionError):
             overriding = None
     given = overriding if isinstance(overriding, Mapping) else {}
     for name in names:

@@ -11,7 +11,7 @@ from typing import Any
 
 from specfix.deployment import Draft, Hardware, Serving, Target
 from specfix.engines import Engine
-from specfix.engines.runner import ENVIRONMENT, VARIABLE, choose_runner
+from specfix.engines.runner import ENVIRONMENT, VARIABLE, RunnerChoice, choose_runner
 from specfix.errors import MissingFact
 from specfix.facts.architecture import architecture_of
 
@@ -23,7 +23,7 @@ def runner(runners: tuple[str, ...], engine: Engine) -> str:
     return runners[0]
 
 
-def runners(
+def runner_choices(
     target: Target,
     serving: Serving,
     method: str,
@@ -31,11 +31,16 @@ def runners(
     hardware: Hardware | None = None,
     has_triton: bool | None = None,
     draft: Draft | None = None,
-) -> tuple[str, ...]:
-    """Each runner that may be chosen: ("V1",), ("V2",), or both where it cannot be told."""
+) -> tuple[RunnerChoice, ...]:
+    """What the release chooses: one choice where the hardware is known, else that of a GPU and that of a CPU."""
     values = engine_values(target, serving, method, engine, hardware, has_triton, draft)
     platforms = (True, False) if hardware is None else (hardware.platform == "cpu",)
-    choices = [choose_runner(engine.runner, values, cpu=cpu).runner for cpu in platforms]
+    return tuple(choose_runner(engine.runner, values, cpu=cpu) for cpu in platforms)
+
+
+def runners(runner_choices: tuple[RunnerChoice, ...]) -> tuple[str, ...]:
+    """Each runner that may be chosen: ("V1",), ("V2",), or both where it cannot be told."""
+    choices = [choice.runner for choice in runner_choices]
     if choices[0] is None or len(set(choices)) > 1 or choices[0] not in {"V1", "V2"}:
         return ("V1", "V2")  # a refused start has no runner; that is not this fact's question
     return (choices[0],)

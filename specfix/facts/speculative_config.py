@@ -8,7 +8,7 @@ from typing import Any
 from specfix.deployment import Deployment, Draft, Hardware, Target
 from specfix.deployment.hardware import PACKAGES
 from specfix.engines import Engine
-from specfix.engines.conditions import evaluate, names
+from specfix.engines.conditions import Known
 from specfix.engines.facts.decisions import Step
 from specfix.errors import known
 from specfix.facts.architecture import DraftClasses
@@ -42,20 +42,18 @@ def refusals(
 ) -> Refusals:
     """Steps are taken in the order of the source: what is settled before one counts for it."""
     facts = engine.speculative
-    refused = known(facts.refusals, f"what the config stage of {engine} refuses")
+    known(facts.refusals, f"what the config stage of {engine} refuses")
     values = start_values(deployment, target, engine, draft, draft_classes)
     if hardware is not None and hardware.packages is not None:
         values |= {f"{HAS}{package}()": package in hardware.packages for package in PACKAGES}
+    values = Known(values)
     # a default that the engine itself puts in place of nothing is not known: only what is stated, or stands otherwise
-    steps = [(step.line, "method", step) for step in facts.methods or ()]
-    steps += [(step.line, TOKENS, step) for step in facts.tokens or ()]
-    steps += [(step.line, "", step) for step in refused]
     tokens: list[Step] = []
     others: list[Step] = []
     host: set[str] = set()
-    for _, sets, step in sorted(steps, key=lambda entry: entry[0]):
+    for sets, step in facts.stage:
         needs: set[str] = set()
-        holds = evaluate(step.when, values, needs)
+        holds = step.holds(values, needs)
         if holds is None and sets == TOKENS and values.get(TOKENS, 0) is None:
             values.pop(TOKENS)  # whether it comes from there cannot be told
         if holds is None and not sets and all(name.endswith("()") and "." not in name for name in needs):
@@ -71,7 +69,7 @@ def refusals(
                 values[TOKENS] = found[0] if found else None
             else:
                 values.pop(TOKENS, None)  # where it comes from cannot be told
-        elif TOKENS in names(step.when) and values.get(TOKENS, 0) is None:
+        elif TOKENS in step.names and values.get(TOKENS, 0) is None:
             tokens.append(step)
         else:
             others.append(step)

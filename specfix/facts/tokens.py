@@ -6,14 +6,12 @@ its own is fed the target's ids as they are, and the ids that it drafts are take
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from specfix.deployment import Draft, Model, Serving, Target
 from specfix.engines import Engine
-from specfix.engines.conditions import evaluate
-from specfix.engines.facts.decisions import Step
 from specfix.errors import MissingFact, NotApplicable, known
 from specfix.record import record
 
@@ -110,18 +108,18 @@ def vocabulary_sizes(target: Target, draft: Draft, serving: Serving, method: str
     if method != "draft_model":
         raise NotApplicable(f"a {method} draft has its target's vocabulary")
     refusals = known(engine.speculative.refusals, f"what {engine} refuses")
-    compared = [step for step in refusals if SIZES[0] in names(step) and SIZES[1] in names(step)]
+    compared = [step for step in refusals if SIZES[0] in step.names and SIZES[1] in step.names]
     if not compared:
         raise NotApplicable(f"{engine} has no draft models of their own")
     sizes = target.integer("vocab_size"), draft.integer("vocab_size")
     values = {"method": method, **dict(zip(SIZES, sizes, strict=True)), **speculative_values(serving, engine)}
-    holds = [evaluate(step.when, values) for step in compared]
+    holds = [step.holds(values) for step in compared]
     if None in holds:
         raise MissingFact(f"whether {engine} refuses drafts with another vocab_size")
     keys = engine.speculative.keys or {}
     unequal = {**values, SIZES[0]: 2, SIZES[1]: 1}
-    ways = (key for step in compared for key in names(step) if key in keys and keys[key].type == "bool")
-    way = next((key for key in ways if all(evaluate(s.when, {**unequal, key: True}) is False for s in compared)), None)
+    ways = (key for step in compared for key in step.names if key in keys and keys[key].type == "bool")
+    way = next((key for key in ways if all(s.holds({**unequal, key: True}) is False for s in compared)), None)
     mapped = way is not None and bool(values[way])
     return VocabularySizes(*sizes, any(holds), way, mapped)
 
@@ -129,8 +127,8 @@ def vocabulary_sizes(target: Target, draft: Draft, serving: Serving, method: str
 def allows_two(way: str, serving: Serving, method: str, engine: Engine) -> bool:
     """Whether nothing else that the user asks for ends the start once ``way`` is set."""
     values = {"method": method, **speculative_values(serving, engine), way: True}
-    stated = [step for step in engine.speculative.refusals or () if way in names(step) and SIZES[0] not in names(step)]
-    return all(evaluate(step.when, values) is False for step in stated)
+    stated = [step for step in engine.speculative.refusals or () if way in step.names and SIZES[0] not in step.names]
+    return all(step.holds(values) is False for step in stated)
 
 
 def speculative_values(serving: Serving, engine: Engine) -> dict[str, Any]:
@@ -138,17 +136,3 @@ def speculative_values(serving: Serving, engine: Engine) -> dict[str, Any]:
     keys = engine.speculative.keys or {}
     defaults = {name: key.default for name, key in keys.items() if key.default is not None}
     return {**defaults, **serving.speculative}
-
-
-def names(step: Step) -> set[str]:
-    """The names in a step's condition."""
-    return set(_names(step.when))
-
-
-def _names(condition: Any) -> Iterator[str]:
-    if isinstance(condition, list):
-        if len(condition) == 2 and condition[0] == "name":
-            yield condition[1]
-        else:
-            for part in condition:
-                yield from _names(part)

@@ -32,6 +32,7 @@ IGNORED = (
     "rotary_pos_emb.inv_freq",
 )
 ANYTHING = "**"
+STATE_NORMS = "fc_norm"  # a part, and the key that asks for it
 Tied = Literal["target's", "own", "nothing"]
 
 
@@ -129,8 +130,10 @@ class DraftHead:
 
     def has_place(self, name: str) -> bool:
         """Whether the class may take, or pass over, a tensor of this name (as in ``tensors``)."""
-        if any(word in name for word in (*self.built.skipped, *IGNORED)):
+        if self.built.passes_unknown or any(word in name for word in (*self.built.skipped, *IGNORED)):
             return True
+        if name.startswith(f"{STATE_NORMS}.") and STATE_NORMS in self.built.keys and not self.flag(STATE_NORMS):
+            return False
         path, _, last = name.rpartition(".")
         path = NUMBER.sub(".*", path)
         if last == "bias" and (biased := self._biased(path)) is not None:
@@ -191,7 +194,7 @@ def draft_head(draft: Draft, method: str, engine: Engine, draft_classes: DraftCl
 def config_of(draft: Draft, engine: Engine) -> Mapping[str, Any]:
     """The config as the draft's class sees it, without the defaults of its config class."""
     if not draft.speculators:
-        _, values = next(draft.config.levels())
+        _, values = draft.config.levels[0]
         return values
     try:
         return converted(engine.speculators, draft.config.values)
@@ -277,8 +280,8 @@ def expected(head: DraftHead) -> Iterator[str]:
             yield name
     if "input_norm" in parts and head.flag("norm_before_fc"):
         yield "input_norm"
-    if "fc_norm.*" in parts and head.flag("fc_norm"):
-        yield "fc_norm.0"
+    if f"{STATE_NORMS}.*" in parts and head.flag(STATE_NORMS):
+        yield f"{STATE_NORMS}.0"
     # of these a class builds some under conditions that are not read
     unsure = [part for part, mark in (("mlp", "experts"), ("self_attn", "kv_a_proj")) if any(mark in p for p in parts)]
     for layer in head.layer_indices()[: head.layers]:

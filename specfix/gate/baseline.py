@@ -23,9 +23,9 @@ Key = tuple[str, str, str, str, str]
 
 def read_baseline(file: Path) -> Counter[Key]:
     """The findings that the file holds, and how often. Raises CannotCheck."""
-    if not file.is_file():
+    if not file.exists():
         raise CannotCheck(f"the baseline {file} does not exist: write it with --write-baseline")
-    values, _ = read_json_object(file, str(file), LIMIT)
+    values, _ = read_json_object(file, f"the baseline {file}", LIMIT)
     found = values.get("findings")
     if values.get("schema") != SCHEMA or not isinstance(found, list):
         raise CannotCheck(f"{file} is no {SCHEMA}: its schema is {show(values.get('schema'))}")

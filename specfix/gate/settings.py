@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from specfix.deployment.json_text import show
+from specfix.deployment.json_text import plain, read_bytes, show
 from specfix.errors import CannotCheck
 from specfix.record import record
 
@@ -24,6 +24,8 @@ HEADER = re.compile(
     re.MULTILINE,
 )
 LIMIT = 1_000_000  # bytes
+DOTS_LIMIT = 2_000  # in a line: of a key with more, TOML's reader takes minutes
+IGNORES_LIMIT = 1_000
 
 
 @record(frozen=True)
@@ -68,13 +70,14 @@ def find_settings(start: Path | None = None) -> Settings:
         for name in (OWN, SHARED):
             file = folder / name
             try:
-                if not file.is_file():
+                if not (file.exists() if name == OWN else file.is_file()):
                     continue
-                if file.stat().st_size > LIMIT:
+                data = read_bytes(file, str(file), LIMIT)
+                if len(data) > LIMIT:
                     if name == OWN:
                         raise CannotCheck(f"{file} is larger than {LIMIT} bytes")
                     continue
-                text = file.read_text("utf-8-sig")  # with or without a byte order mark
+                text = data.decode("utf-8-sig").replace("\r\n", "\n")  # with or without a byte order mark
             except (OSError, UnicodeDecodeError) as error:
                 raise CannotCheck(f"{file} cannot be read: {error}") from None
             if name == OWN:
@@ -99,9 +102,11 @@ def toml(text: str, file: Path) -> dict[str, Any]:
         import tomllib
     else:
         import tomli as tomllib
+    if max(line.count(".") for line in text.split("\n")) > DOTS_LIMIT:
+        raise CannotCheck(f"{file} has a line of more than {DOTS_LIMIT:,} dots")
     try:
         values: dict[str, Any] = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: an integer of thousands of digits, too
         raise CannotCheck(f"{file} is not valid TOML: {error}") from None
     return values
 
@@ -112,7 +117,7 @@ def parse(values: Any, text: str, file: Path) -> Settings:
         raise CannotCheck(f"{file}: tool.specfix is {show(values)}, not a table")
     for name in values:
         if name not in KEYS:
-            raise CannotCheck(f"{file} has no setting {name!r}{nearest(name, KEYS)}")
+            raise CannotCheck(f"{file} has no setting '{plain(name)}'{nearest(name, KEYS)}")
     for name, value in values.items():
         if not KEYS[name](value):
             raise CannotCheck(f"{file}: {name} is {show(value)}")
@@ -138,6 +143,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def ignores(given: list[Any], text: str, file: Path) -> Iterator[Ignore]:
     """Each ``[[ignore]]`` with its line, where it has a header of its own."""
+    if len(given) > IGNORES_LIMIT:
+        raise CannotCheck(f"{file} ignores more than {IGNORES_LIMIT:,} codes")
     lines = [text.count("\n", 0, header.end()) + 1 for header in HEADER.finditer(text)]
     known = lines if len(lines) == len(given) else [None] * len(given)
     for each, line in zip(given, known, strict=True):
@@ -151,7 +158,7 @@ def ignore(given: Any, file: str, line: int | None) -> Ignore:
         raise CannotCheck(f"{place}: an ignore has a code, a reason and perhaps until = DATE, not {show(given)}")
     for name in given:
         if name not in IGNORE_KEYS:
-            raise CannotCheck(f"{place}: an ignore has no key {name!r}{nearest(name, IGNORE_KEYS)}")
+            raise CannotCheck(f"{place}: an ignore has no key '{plain(name)}'{nearest(name, IGNORE_KEYS)}")
     import datetime
 
     code, reason, until = given.get("code"), given.get("reason"), given.get("until")

@@ -1,7 +1,6 @@
 """The arguments of a server as one release reads them: its flags, abbreviations, negations, dotted keys, config file.
 
-A release's parser is built again from what its source says of each flag (``engine.serve``), so that each argument is
-taken, or refused, as there. Source: FlexibleArgumentParser (vllm/utils/argparse_utils.py, or utils/__init__.py).
+Source: FlexibleArgumentParser (vllm/utils/argparse_utils.py, or utils/__init__.py).
 """
 
 from __future__ import annotations
@@ -10,32 +9,31 @@ import argparse
 import difflib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn
+from typing import Any
 
 from specfix.deployment import Location, Misfit
-from specfix.deployment.json_text import DEPTH_LIMIT, depth_exceeds, parse_object, refuse_surrogates, show
+from specfix.deployment.json_text import DEPTH_LIMIT, depth_exceeds, show
 from specfix.engines import Engine
-from specfix.engines.facts.serving import Flag, ServeFacts
+from specfix.engines.facts.serving import ServeFacts
 from specfix.errors import CannotCheck
+from specfix.launch.parser import TOO_DEEP, UNKNOWN, Refused, appends, json_object, parser_of, size, spelling
 from specfix.launch.words import Word, literal
 from specfix.record import record
 
-JSON_OBJECT = re.compile(r"\s*{.*}\s*", re.DOTALL)
 CHOICE = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<choices>.*)\)")
-NUMBER = re.compile(r"\d+(?:\.\d+)?")
 QUOTED = re.compile(r"[\w./-]+")
-TOO_DEEP = f"it is nested more than {DEPTH_LIMIT} levels deep"
 LEVELS = ("0", "1", "2", "3")  # after -O
 SPECULATIVE = ("speculative_config", "spec_method", "spec_model", "spec_tokens")
 CONFIG = "--config"
+SERVED_NAME = re.compile(r"--served[-_]model[-_]name(?:=.+)?", re.DOTALL)  # as the engine looks for it
+MODEL_FIRST = "the model as the first argument, before all options"
 WORDS_LIMIT = 2_000  # arguments of a server; each may be a finding
 END = "--"  # all words after it are arguments of no option
 FIRST_MARK, MARKS_LIMIT = 0xE000, 1000
 MARKS = re.compile("[\ue000-\ue3ff]")  # stand for unknown parts while an object is read
 STRING_OR_MARK = re.compile(r'"(?:\\.|[^"\\])*"|[\ue000-\ue3ff]', re.DOTALL)
-UNKNOWN = "\N{REPLACEMENT CHARACTER}"  # stands for a value that is known only where it runs
 
 
 @record(frozen=True)
@@ -73,22 +71,6 @@ class _Reading:
     open: list[Word] = field(default_factory=list)
     assumed: list[Word] = field(default_factory=list)
     takes_model: bool = False  # the next word that no option takes is the model
-
-
-class _Refused(Exception):
-    pass
-
-
-class _Choices(tuple[Any, ...]):
-    """What a flag may be, or something that is known only where it runs."""
-
-    def __contains__(self, value: object) -> bool:
-        return value == UNKNOWN or super().__contains__(value)
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise _Refused(message)
 
 
 def read_arguments(
@@ -130,13 +112,15 @@ def read_arguments(
     for flag, (word, value, unknown) in dotted.items():  # the release puts them behind all others
         merged = Word(json.dumps(value), word.place, maybe=word.maybe).knowing(unknown)
         read_group([Word(flag, word.place), merged], parser, facts, reading, engine)
-    twice = [word for word in given if spelling(word.text, facts).partition("=")[0] == "--model"]
-    if twice and reading.model is not None and program == "vllm serve":
+    by_flag = [word for word in given if spelling(word.text, facts).partition("=")[0] == "--model"]
+    if by_flag and reading.model is not None and program == "vllm serve":
         message = f"{engine} takes the model as the first argument or by --model, not both"
-        reading.misfits.append(Misfit(message, spot(twice[0])))
+        reading.misfits.append(Misfit(message, spot(by_flag[0])))
     named = reading.options.pop("model", None)
     if named is not None and (program != "vllm serve" or facts.model_flag) and reading.model is None:
         reading.model = named
+    elif program == "vllm serve" and facts.positional and not by_flag:
+        model_behind(words, given, facts, reading, engine)
     left = (tuple(reading.misfits), tuple(reading.open), tuple(reading.assumed))
     return Arguments(reading.model, reading.options, reading.strangers, *left)
 
@@ -215,124 +199,6 @@ def grouped(words: Sequence[Word], parser: argparse.ArgumentParser) -> Iterator[
     yield group
 
 
-_parsers: list[tuple[ServeFacts, argparse.ArgumentParser]] = []  # the last one that was made, of a gate's launches
-
-
-def parser_of(facts: ServeFacts) -> argparse.ArgumentParser:
-    """The release's parser. What is not given sets nothing."""
-    for made_of, parser in _parsers:
-        if made_of is facts:
-            return parser
-    parser = make_parser(facts)
-    _parsers[:] = [(facts, parser)]
-    return parser
-
-
-def make_parser(facts: ServeFacts) -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="vllm serve",
-        add_help=False,
-        argument_default=argparse.SUPPRESS,
-        allow_abbrev=facts.abbreviations is not False,
-    )
-    for name, flag in (facts.flags or {}).items():
-        add_flag(parser, name, flag, facts)
-    return parser
-
-
-def add_flag(parser: argparse.ArgumentParser, name: str, flag: Flag, facts: ServeFacts) -> None:
-    spellings = [f"--{name}", *flag.aliases]
-    common: dict[str, Any] = {"dest": flag.dest or name.replace("-", "_")}
-    if flag.kind == "switch":
-        if flag.negation:
-            parser.add_argument(*spellings, action=argparse.BooleanOptionalAction, **common)
-        else:
-            constant = True if flag.const is None else flag.const
-            parser.add_argument(*spellings, action="store_const", const=constant, **common)
-    else:
-        more: dict[str, Any] = {"type": converter(flag, facts)}
-        if flag.appends:
-            more["action"] = "append"
-        if flag.nargs is not None:
-            more["nargs"] = flag.nargs
-        if flag.nargs == "?":
-            more["const"] = flag.const
-        if flag.choices is not None:
-            more["choices"] = _Choices(flag.choices)
-        parser.add_argument(*spellings, **common, **more)
-    for inverse in flag.inverses:
-        parser.add_argument(f"--{inverse}", action="store_const", const=False, **common)
-
-
-def converter(flag: Flag, facts: ServeFacts) -> Callable[[str], Any]:
-    """What the release makes of a flag's text. Raises ValueError, or ArgumentTypeError, for one that it refuses."""
-
-    def convert(text: str) -> Any:
-        if text == UNKNOWN:
-            return text
-        if flag.none and text in {"", "None"}:
-            return None
-        if text in flag.words:
-            return flag.words[text]
-        match flag.kind:
-            case "int":
-                return int(text)
-            case "float":
-                return float(text)
-            case "size":
-                return size(text, facts)
-            case "bool":
-                return bool(text)
-            case "comma_list":
-                return [int(part) if part.isdigit() else part for part in text.split(",")]
-            case "json":
-                return json_value(text)
-            case "json_or_str":
-                return json_value(text) if JSON_OBJECT.fullmatch(text) else text
-            case "config":
-                return json_object(text, facts)
-            case _:
-                return text.lower().replace("-", "_") if flag.folds else text
-
-    convert.__name__ = flag.kind or "text"  # in argparse's message
-    return convert
-
-
-def size(text: str, facts: ServeFacts) -> int:
-    """A number, or one with a suffix."""
-    text = text.strip()
-    factor = (facts.sizes or {}).get(text[-1:])
-    if factor is None or not NUMBER.fullmatch(text[:-1]):
-        return int(text)
-    return int(float(text[:-1]) * factor) if text[-1] in (facts.size_fractions or "") else int(text[:-1]) * factor
-
-
-def json_value(text: str) -> Any:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise argparse.ArgumentTypeError(f"{show(text)} is not valid JSON ({error})") from None
-    if depth_exceeds(value, DEPTH_LIMIT):
-        raise argparse.ArgumentTypeError(TOO_DEEP)
-    try:
-        refuse_surrogates(value, "the value")
-    except CannotCheck as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return value
-
-
-def json_object(text: str, facts: ServeFacts) -> dict[str, Any]:
-    """A config; some releases take numbers with a suffix in it, as in ``{"size": 2k}``."""
-    if facts.json_sizes:
-        text = re.sub(
-            r"(?<=[:\[,])\s*(\d+(?:\.\d+)?[a-zA-Z])\s*(?=[,}\]])", lambda match: str(size(match[1], facts)), text
-        )
-    try:
-        return parse_object(text, "the value")
-    except CannotCheck as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
 def read_group(
     group: Sequence[Word], parser: argparse.ArgumentParser, facts: ServeFacts, reading: _Reading, engine: Engine
 ) -> None:
@@ -352,7 +218,7 @@ def read_group(
     texts = [known_text(spelt, head), *(UNKNOWN if word.unknown else word.text for word in rest)]
     try:
         found, left = parser.parse_known_args(texts, argparse.Namespace())
-    except (_Refused, argparse.ArgumentError) as refused:
+    except (Refused, argparse.ArgumentError) as refused:
         reading.misfits.append(refusal(group, str(refused), engine))
         return
     values = vars(found)
@@ -427,22 +293,6 @@ def known_text(spelt: str, word: Word) -> str:
     return f"{name}={UNKNOWN}" if equals and word.unknown else spelt
 
 
-def appends(facts: ServeFacts, dest: str) -> bool:
-    return any(
-        flag.appends and (flag.dest or name.replace("-", "_")) == dest for name, flag in (facts.flags or {}).items()
-    )
-
-
-def spelling(text: str, facts: ServeFacts) -> str:
-    """A flag as the parser knows it: dashes for underscores, ``-O3`` in full."""
-    if text.startswith("--") and facts.underscores:
-        name, equals, value = text.partition("=")
-        return f"{name.replace('_', '-')}{equals}{value}"
-    if facts.level_flag and re.fullmatch(r"-O.+", text):
-        return f"--{facts.level_flag}={text[2:].removeprefix('=')}"
-    return text
-
-
 def read_dotted(
     group: Sequence[Word],
     facts: ServeFacts,
@@ -507,6 +357,49 @@ def stray(word: Word, reading: _Reading, engine: Engine) -> None:
     else:
         message = f"{engine} does not take {show(word.text)}: no option before it wants it"
         reading.misfits.append(Misfit(message, spot(word)))
+
+
+def model_behind(
+    words: Sequence[Word], given: Sequence[Word], facts: ServeFacts, reading: _Reading, engine: Engine
+) -> None:
+    """A model that stands behind an option: an option of several values takes it for one of them, and beside
+    --served-model-name some releases refuse to look for it."""
+    refused = facts.model_first and beside_its_name(given)
+    found = swallowed(words, facts, reading) if reading.takes_model and not reading.open else None
+    if found is not None:
+        dest, word = found
+        option = reading.options[dest]
+        reading.options[dest] = replace(option, value=option.value[:-1])
+        reading.takes_model, reading.model = False, Given(word.text, word, word.unknown)
+        if not refused:
+            flag, default = spot(option.word).pointer, (facts.flags or {}).get("model")
+            message = f"{engine} takes {show(word.text)} for one more value of {flag}, and finds no model"
+            then = f"It serves its default{f', {default.default}' if default else ''}."
+            reading.misfits.append(Misfit(message, spot(option.word), repair=MODEL_FIRST, then=then))
+    if refused:
+        message = f"{engine} wants the model as the first argument where {refused.text.partition('=')[0]} is given"
+        reading.misfits.append(Misfit(message, spot(refused), repair=MODEL_FIRST))
+
+
+def beside_its_name(words: Sequence[Word]) -> Word | None:
+    """--served-model-name of a command that begins with an option and has no config file."""
+    texts = [word.text for word in words]
+    if not texts or not texts[0].startswith("-") or any(text.partition("=")[0] == CONFIG for text in texts):
+        return None
+    return next((word for word in words if SERVED_NAME.fullmatch(word.text) and not word.maybe), None)
+
+
+def swallowed(words: Sequence[Word], facts: ServeFacts, reading: _Reading) -> tuple[str, Word] | None:
+    """The field of an option of several values of which the last may be meant for the model, and that word."""
+    several = {flag.dest or name.replace("-", "_") for name, flag in (facts.flags or {}).items() if flag.nargs == "+"}
+    for dest, given in reversed(reading.options.items()):
+        at = next((index for index, word in enumerate(words) if word is given.word), None)
+        count = len(given.value) if dest in several and isinstance(given.value, list) else 0
+        if count > 1 and at is not None and words[at + count : at + count + 1]:
+            word = words[at + count]
+            if word.text == given.value[-1]:
+                return dest, word
+    return None
 
 
 def refusal(group: Sequence[Word], message: str, engine: Engine) -> Misfit:

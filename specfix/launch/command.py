@@ -13,6 +13,8 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Literal
 
+from specfix.launch.devices import Devices
+from specfix.launch.devices import of_docker as devices_of
 from specfix.launch.script import Command, commands
 from specfix.launch.words import ASSIGNMENT, Word
 from specfix.record import record
@@ -79,10 +81,10 @@ class Mount:
 class Launch:
     """The start of a server. ``arguments`` are what its program is given; ``image`` what it runs in; ``env`` the
     variables that are set for it, ``env_files`` those of its files that set more, ``env_from`` what else may (a
-    ConfigMap). ``mounts`` of a container,
-    None where the server sees the files of its machine; ``elsewhere``: that is some other machine. ``doubled``: the
-    words that say again what the image starts by itself. ``lost``: words that stand after the command, and look like
-    arguments of it."""
+    ConfigMap). ``mounts`` of a container, None where the server sees the files of its machine; ``elsewhere``: that is
+    some other machine. ``devices``: the GPUs that its container is handed, None where that is not said. ``doubled``:
+    the words that say again what the image starts by itself. ``lost``: words that stand after the command, and look
+    like arguments of it."""
 
     program: Program
     arguments: tuple[Word, ...]
@@ -92,6 +94,7 @@ class Launch:
     env_from: tuple[str, ...] = ()
     mounts: tuple[Mount, ...] | None = None
     elsewhere: bool = False
+    devices: Devices | None = None
     doubled: tuple[Word, ...] = ()
     lost: tuple[Word, ...] = ()
 
@@ -260,7 +263,8 @@ def of_docker(words: list[Word], depth: int) -> Iterator[Launch]:
     image, rest = words[0], words[1:]
     program = [entry] if entry is not None and entry.text else []
     for launch in in_image(image, [*program, *rest], env, tuple(mounts), entry is None, depth):
-        yield replace(launch, env_files=(*files, *launch.env_files))
+        handed = launch.devices or devices_of(given_options)
+        yield replace(launch, env_files=(*files, *launch.env_files), devices=handed)
 
 
 def in_container(words: list[Word], depth: int) -> Iterator[Launch]:

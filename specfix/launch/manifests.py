@@ -9,6 +9,7 @@ from pathlib import Path
 
 from specfix.deployment.json_text import show
 from specfix.errors import CannotCheck
+from specfix.launch import devices
 from specfix.launch.command import Launch, Mount, bind, in_image, launches_of, volume
 from specfix.launch.script import commands
 from specfix.launch.words import LIMIT, Span, Word, split
@@ -32,6 +33,11 @@ GPU_LABELS = (
     "gpu.nvidia.com/class",
 )
 EXPANSION = re.compile(r"\$\$|\$\((?P<name>[A-Za-z_][\w.-]*)\)", re.ASCII)
+
+
+LAUNCHES_LIMIT = 1_000  # servers of a file
+ENV_FILES_LIMIT = 100  # of a service
+DOCUMENTS_LIMIT = 20  # of flags, in a file of which a server reads one
 
 
 class NoLaunch(CannotCheck):
@@ -66,6 +72,8 @@ def launches_in(text: str, path: Path) -> list[Found]:
             refuse_kinds(documents, name)
     if not found:
         raise NoLaunch(f"{name} starts no vLLM server that can be recognised")
+    if len(found) > LAUNCHES_LIMIT:
+        raise CannotCheck(f"{name} starts more than the {LAUNCHES_LIMIT:,} servers that are checked of a file")
     many = len({each.name for each in found}) < len(found)  # two of one name are told apart by their lines
     named = [replace(each, name=f"{each.name}, line {line_of(each)}") if many else each for each in found]
     return [replace(each, sources={name: text}) for each in named]
@@ -81,6 +89,7 @@ def is_script(path: Path, text: str) -> bool:
 
 
 def of_yaml(documents: list[Item], name: str) -> Iterator[Found]:
+    serving = 0
     for document in documents:
         if document.get("services") is not None:
             yield from of_compose(document, name)
@@ -90,6 +99,9 @@ def of_yaml(documents: list[Item], name: str) -> Iterator[Found]:
                 if kind in PODS:
                     yield from of_kubernetes(each, kind, name)
         elif any(key.replace("_", "-") in SERVE_KEYS for key in document.pairs):
+            serving += 1
+            if serving > DOCUMENTS_LIMIT:
+                raise CannotCheck(f"{name} holds more than {DOCUMENTS_LIMIT} documents of flags: a server reads one")
             yield Found(name, Launch("vllm serve", tuple(serve_words(document))))
 
 
@@ -134,9 +146,12 @@ def of_compose(document: Item, name: str) -> Iterator[Found]:
         itself = service.get("entrypoint") is None
         folder = Path(name).parent
         files = tuple(str(folder / file) for file in names_of(service.get("env_file"), "path"))
+        if len(files) > ENV_FILES_LIMIT:
+            raise CannotCheck(f"{name}: {key} names more than {ENV_FILES_LIMIT} files of variables")
         mounts = tuple(compose_mounts(service.get("volumes"), str(folder)))
         for launch in in_image(compose_variable(image.word()) if image else None, words, env, mounts, itself):
-            yield Found(f"{name}: {key}", replace(launch, env_files=files))
+            handed = launch.devices or devices.of_service(service)
+            yield Found(f"{name}: {key}", replace(launch, env_files=files, devices=handed))
 
 
 def names_of(given: Item | None, *keys: str) -> Iterator[str]:
@@ -212,7 +227,8 @@ def of_kubernetes(document: Item, kind: str, name: str) -> Iterator[Found]:
         itself = container.get("command") is None
         sources = tuple(env_sources(container.get("envFrom")))
         for launch in in_image(image.word() if image else None, [*command, *arguments], env, itself=itself):
-            yield Found(label, replace(launch, env_from=sources), hardware)
+            handed = launch.devices or devices.of_container(container)
+            yield Found(label, replace(launch, env_from=sources, devices=handed), hardware)
 
 
 def env_sources(given: Item | None) -> Iterator[str]:

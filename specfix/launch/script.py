@@ -37,7 +37,14 @@ FOLDER = re.compile(
     rf"|\$\(dirname (?:-- )?{_REAL}\)|\$\(_specfix_folder {_SELF}\)"
 )
 REPLACED = re.compile(r'\$\{(?P<name>[A-Za-z_]\w*)//"(?P<old>[^"\\`]*)"/(?P<new>"[^"\\`]*"|[\w./-]*)\}', re.ASCII)
-PLAIN = re.compile(r"\$\{?(?P<name>[A-Za-z_]\w*)\}?", re.ASCII)
+# a text that stands in the script itself, as `cat` gives it
+HERE = re.compile(
+    r"\$\(\s*cat[ \t]+<<(?P<tabs>-)?[ \t]*(?P<quote>['\"]?)(?P<mark>\w+)(?P=quote)[ \t]*\n"
+    r"(?P<text>(?:[^\n]*\n)*?)(?(tabs)\t*)(?P=mark)\n\s*\)",
+    re.ASCII,
+)
+EXPANDED = re.compile(r"[$`\\]")
+PLAIN = re.compile(r"\$(?P<open>\{)?(?P<name>[A-Za-z_]\w*)(?(open)\})", re.ASCII)
 
 
 @record(frozen=True)
@@ -257,6 +264,8 @@ class _Script:
         """What other expansions are where that can be told."""
         if self.folder is not None and FOLDER.fullmatch(written):
             return self.folder
+        if here := HERE.fullmatch(written):
+            return self.here(here)
         match = REPLACED.fullmatch(written)
         held = self.value(match["name"]) if match else None
         if match is None or not isinstance(held, Word) or held.unknown is not None:
@@ -264,8 +273,20 @@ class _Script:
         old, new = self.plain(match["old"]), self.plain(match["new"].strip('"'))
         return held.text.replace(old, new) if old and new is not None else None
 
+    def here(self, found: re.Match[str]) -> str | None:
+        """The text without the line breaks at its end, as the shell takes it; None where it is not known."""
+        text = found["text"]
+        if found["mark"] in text.split("\n"):  # it ends there, and the rest is another command
+            return None
+        if found["tabs"]:
+            text = re.sub(r"^\t+", "", text, flags=re.MULTILINE)
+        filled = text if found["quote"] else self.plain(text)
+        return None if filled is None else filled.rstrip("\n")
+
     def plain(self, text: str) -> str | None:
-        """Text with its variables put in; None where one is not known."""
+        """Text with its variables put in; None where one is not known, or more than that is done to it."""
+        if EXPANDED.search(PLAIN.sub("", text)):
+            return None
         names = {match["name"] for match in PLAIN.finditer(text)}
         held = {name: self.value(name) for name in names}
         if any(not isinstance(word, Word) or word.unknown is not None for word in held.values()):

@@ -40,6 +40,7 @@ EXPORTS = frozenset({"export", "declare", "readonly", "local", "typeset"})
 ENDS = re.compile(r";;|&&|\|\||\|&|[;&|()\n]")
 RUN = re.compile(r"[^ \t\r\n;&|()<>\\'\"$`]+")  # characters that stand for themselves
 LIMIT = 200_000  # characters of a script
+PARTS_LIMIT = 50_000  # words of it, and what stands between commands
 SPENT_LIMIT = 4 * LIMIT  # characters that variables may put in
 WORD_COST = 50  # what a word counts there, however short
 
@@ -184,7 +185,7 @@ class Splitter:
         self.constant = constant
         self.lines = home.lines if home else ()
         self.offsets = [offset for offset, _ in self.lines]
-        self.at = self.spent = 0
+        self.at = self.spent = self.parts = 0
 
     def commands(self) -> Iterator[Found]:
         words: list[Word] = []
@@ -192,6 +193,9 @@ class Splitter:
         assigns = True  # whether NAME=value would set a variable here
         while self.at < len(self.text):
             char = self.text[self.at]
+            self.parts += char not in " \t\r\n\\"
+            if self.parts > PARTS_LIMIT:
+                raise CannotCheck(f"{self.file} holds a script of more than {PARTS_LIMIT:,} words")
             separator = ENDS.match(self.text, self.at)
             if separator:
                 end = separator[0]
@@ -307,6 +311,7 @@ class Splitter:
             elif char == "#":
                 self.skip(len(self.rest_of_line()))
             else:
+                self.parts += 1
                 yield from self.word()
         raise CannotCheck(f"{place.file}, line {place.line}: a bracket is not closed")
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from specfix.deployment import Location
+from specfix.deployment.json_text import DIGITS_LIMIT, open_file
 from specfix.errors import CannotCheck
 from specfix.launch.words import Span, Word
 from specfix.record import record
@@ -89,6 +91,8 @@ def read_yaml(text: str, file: str) -> list[Item]:
     """The documents of a YAML file. Raises CannotCheck for what is no YAML, or of unlikely size."""
     counter = _Counter(file, text)
     try:
+        if len(text) > NODES_LIMIT:  # each node takes a character at least
+            refuse_many(text, file)
         nodes = list(yaml.compose_all(text, Loader=LOADER))
         return [counter.item(node) for node in nodes if node is not None]
     except yaml.MarkedYAMLError as error:
@@ -103,6 +107,18 @@ def read_yaml(text: str, file: str) -> list[Item]:
         raise CannotCheck(f"{file} is nested too deep") from None
 
 
+def refuse_many(text: str, file: str) -> None:
+    """Raise CannotCheck where a file holds too many values to make nodes of them all."""
+    values = (yaml.ScalarEvent, yaml.AliasEvent, yaml.CollectionStartEvent)
+    found = (event for event in yaml.parse(text, Loader=LOADER) if isinstance(event, values))
+    if next(islice(found, 2 * NODES_LIMIT, None), None):  # of a mapping keys are nodes, too
+        raise too_many(file)
+
+
+def too_many(file: str) -> CannotCheck:
+    return CannotCheck(f"{file} holds more than {NODES_LIMIT:,} values, its anchors counted where they are used")
+
+
 def read_yaml_file(path: str | Path) -> list[Item]:
     """The documents of a file. Raises CannotCheck."""
     return read_yaml(read_text(Path(path)), str(path))
@@ -111,8 +127,10 @@ def read_yaml_file(path: str | Path) -> list[Item]:
 def read_text(path: Path) -> str:
     """A launch file's text. Raises CannotCheck where it cannot be read, is no text, or of unlikely size."""
     try:
-        with path.open("rb") as opened:
-            content = opened.read(LIMIT + 1)
+        if path.exists() and not path.is_file():  # a pipe would block
+            raise CannotCheck(f"{path} cannot be read: it is not a regular file")
+        with open_file(path) as opened:
+            content = opened.read(LIMIT + 1) or b""  # None: see open_file()
     except (OSError, ValueError) as error:
         raise CannotCheck(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if len(content) > LIMIT:
@@ -134,9 +152,7 @@ class _Counter:
     def item(self, node: yaml.Node) -> Item:
         self.count += 1
         if self.count > NODES_LIMIT:
-            raise CannotCheck(
-                f"{self.file} holds more than {NODES_LIMIT:,} values, its anchors counted where they are used"
-            )
+            raise too_many(self.file)
         block = isinstance(node, yaml.ScalarNode) and node.style in ("|", ">")  # its text begins on the next line
         place = Location(self.file, "", node.start_mark.line + 1 + block)
         kind = node.tag.removeprefix("tag:yaml.org,2002:")
@@ -150,10 +166,12 @@ class _Counter:
             return Item(None, place, text, foreign or node.tag)
         span = Span(node.start_mark.index, node.end_mark.index, getattr(node, "style", None) or "plain")
         lines = self.folded(node, text) if isinstance(node, yaml.ScalarNode) else ()
+        if kind == "int" and len(text) > DIGITS_LIMIT:  # PyYAML takes minutes for one of many sixtieths
+            return Item(text, place, text, span=span)
         try:
             value = self.loader.construct_object(node, deep=True)
             return Item(value, place, text, span=span, lines=lines)
-        except (yaml.YAMLError, ValueError, OverflowError):
+        except (yaml.YAMLError, ValueError, OverflowError, LookupError, AttributeError):  # !!bool x, !!timestamp x
             return Item(text, place, text, span=span)
 
     def folded(self, node: yaml.ScalarNode, text: str) -> tuple[tuple[int, int], ...]:

@@ -371,6 +371,7 @@ NOT_MUTATED: dict[str, tuple[str, ...]] = {
     ),
     "needs a compiler, and a minute a start": ("enforce_eager",),
     "of the request, not of the start": ("greedy", "reasoning_parser"),
+    "of an attention that the bases have not": ("dual_chunk_attention_config",),
     "of layers that are no attention": (
         "mamba_cache_dtype",
         "mamba_ssm_cache_dtype",

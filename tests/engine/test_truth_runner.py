@@ -16,7 +16,7 @@ from specfix.deployment import Deployment, Serving
 from specfix.deployment.load import load_deployment
 from specfix.engines.runner import ENVIRONMENT, RunnerChoice, choose_runner
 from specfix.facts.method import method
-from specfix.facts.runner import engine_values, runners
+from specfix.facts.runner import engine_values, runner_choices, runners
 
 from .chosen import releases
 from .truth import GATE, VERSIONS, ask, read
@@ -49,7 +49,9 @@ def test_the_runner_of_real_configs(version: str, tmp_path: Path) -> None:
         verdict = compare(case, choice(version, deployment, case))
         if case["said"] and not case["flags"]:  # all of it is said of the deployment: by the way that rules go
             parts = deployment.target, deployment.serving, method(deployment.serving, read(version))
-            found = runners(*parts, read(version), deployment.hardware, case["triton"], deployment.draft)
+            found = runners(
+                runner_choices(*parts, read(version), deployment.hardware, case["triton"], deployment.draft)
+            )
             verdict = verdict if found in {(case["said"],), ("V1", "V2")} else "wrong"
         counts[verdict] += 1
         if case["said"]:

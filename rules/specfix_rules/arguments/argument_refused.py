@@ -19,8 +19,8 @@ def argument_refused(serving: Serving, engine: Engine) -> Iterator[Finding]:
     """An argument of the launch command is not one that the release takes."""
     for misfit in serving.misfits:
         if not misfit.ignored:
-            what = (
+            what = misfit.repair or (
                 f"the nearest that {engine} takes: {misfit.nearest}" if misfit.nearest else "take it out of the command"
             )
-            message = f"{misfit.message}. The server does not start."
+            message = f"{misfit.message}. {misfit.then or 'The server does not start.'}"
             yield Finding(message, misfit.location, "config", repair=Repair("manual", what))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Serving
+from specfix.deployment.json_text import show
 from specfix.engines import Engine
 from specfix.facts.ranges import in_words, within
 
@@ -21,7 +22,8 @@ def value_out_of_range(serving: Serving, engine: Engine) -> Iterator[Finding]:
         if bounds is None or not number or name in OF_OTHER_RULES or within(bounds, value):
             continue
         yield Finding(
-            f"--{name.replace('_', '-')} is {value:g}, and {engine} takes one {in_words(bounds)}: it does not start.",
+            f"--{name.replace('_', '-')} is {show(value)}, and {engine} takes one {in_words(bounds)}: it does not "
+            "start.",
             serving.at(name),
             "config",
             repair=Repair("manual", f"a number {in_words(bounds)}", ("engine_args",)),

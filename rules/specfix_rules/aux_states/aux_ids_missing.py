@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Draft
+from specfix.deployment.json_text import show
 from specfix.deployment.model import AuxIds
 from specfix.engines import Engine
-from specfix.facts.aux import TOP_LEVEL, AuxPlan
+from specfix.facts.aux import TOP_LEVEL, AuxPlan, ids_as_text
 
 
 @rule(
@@ -22,6 +23,19 @@ def aux_ids_missing(draft: Draft, engine: Engine, method: str, aux_plan: AuxPlan
     if aux_plan.place is not None:
         return
     guess = list(aux_plan.ids)
+    read = any(key == TOP_LEVEL for places in (engine.eagle.aux_places or {}).values() for key, _ in places or ())
+    elsewhere = Repair("manual", f"take a release that reads {TOP_LEVEL}: this one reads no ids", ("draft_config",))
+    if text := ids_as_text(draft):
+        yield Finding(
+            f"The draft's {TOP_LEVEL} is the text {show(text)}, and no list, so that {engine} passes over it: it takes "
+            f"{guess}.",
+            draft.at(TOP_LEVEL),
+            "silent",
+            "likely",
+            severity="warning",
+            repair=Repair("manual", "write the ids as a list of numbers", ("draft_config",)),
+        )
+        return
     if not aux_plan.ignored:
         # EAGLE3's own trainer has these layers for its default; the other methods' heads are trained on their own
         usual = method == "eagle3"
@@ -32,7 +46,9 @@ def aux_ids_missing(draft: Draft, engine: Engine, method: str, aux_plan: AuxPlan
             "silent",
             "certain" if usual else "likely",
             severity=None if usual else "warning",
-            repair=Repair("manual", f"if the trainer used other layers, write them as {TOP_LEVEL}", ("draft_config",)),
+            repair=Repair("manual", f"if the trainer used other layers, write them as {TOP_LEVEL}", ("draft_config",))
+            if read
+            else elsewhere,
         )
         return
     for place in aux_plan.ignored:
@@ -52,7 +68,9 @@ def aux_ids_missing(draft: Draft, engine: Engine, method: str, aux_plan: AuxPlan
                 "(one that follows SGLang counts from one lower: each id plus one)",
                 ("draft_config",),
                 (("draft_config", f"/{TOP_LEVEL}", layers(place, stated)),),
-            ),
+            )
+            if read
+            else elsewhere,
             severity="warning",
         )
 

@@ -53,12 +53,14 @@ def blocks_below_length(
         raise MissingFact("the KV cache blocks of layers with a sliding window")
     if serving.block_size is None and engine.blocks.default_adapts.get(hardware.platform) is not False:
         raise MissingFact(BLOCK_SIZE)
-    needed = -(-length // block_size)
+    own = 1 if engine.blocks.null_reserved else 0
+    needed = -(-length // block_size) + own
     if blocks >= needed:
         return
     yield Finding(
-        f"--num-gpu-blocks-override is {blocks}: with {block_size} tokens a block they hold {blocks * block_size}, and "
-        f"one sequence of the served length, {length}, needs {needed} blocks. {engine} refuses to start.",
+        f"--num-gpu-blocks-override is {blocks}{', one of which the engine keeps for itself' if own else ''}: with "
+        f"{block_size} tokens a block they hold {(blocks - own) * block_size}, and one sequence of the served length, "
+        f"{length}, needs {needed - own}. {engine} refuses to start.",
         serving.at(OVERRIDE),
         "load",
         related=(serving.at("max_model_len"),),

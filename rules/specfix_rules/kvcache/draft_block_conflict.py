@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Draft, Hardware, Location, Serving, Target
 from specfix.engines import Engine
-from specfix.engines.conditions import choose, evaluate
+from specfix.engines.conditions import choose
 from specfix.engines.facts.hardware import KernelSizes
 from specfix.errors import MissingFact, NotApplicable, known
 from specfix.facts.attention import AITER, AITER_MLA, VARIABLE, asked_backend, is_mla
@@ -109,7 +109,7 @@ def candidates(hardware: Hardware, engine: Engine, serving: Serving, *, mla: boo
     if chosen is not None:
         return list(chosen)
     # whatever the other switches are: all that any of the steps may give
-    possible = [step for step in steps if evaluate(step.when, values) is not False]
+    possible = [step for step in steps if step.holds(values) is not False]
     return list(dict.fromkeys(name for step in possible for name in step.then or ()))
 
 

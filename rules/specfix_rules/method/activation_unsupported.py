@@ -28,7 +28,7 @@ def activation_unsupported(
     """hidden_act is not silu, and the release's class of the model takes nothing else."""
     only = known(engine.traits.silu_only, f"the activations that classes of {engine} take")
     for side, model, name in served_classes(target, draft, draft_classes, engine):
-        if name not in only or len(list(model.config.levels())) > 1:
+        if name not in only or len(model.config.levels) > 1:
             continue
         found = model.config.stated(KEY)
         if found is None or found[1] == SILU:

@@ -23,7 +23,7 @@ KEYS = ("tie_word_embeddings", "attention_bias", "mlp_bias")
 def field_not_boolean(deployment: Deployment, engine: Engine) -> Iterator[Finding]:
     """tie_word_embeddings, attention_bias or mlp_bias is neither true nor false."""
     for side, model in read_by_transformers(deployment, engine):
-        for pointer, level in model.config.levels():
+        for pointer, level in model.config.levels:
             for key in KEYS:
                 if key in level and not isinstance(level[key], bool) and checks_types(engine):
                     yield finding(side, model, (f"{pointer}/{key}", level[key]), engine)

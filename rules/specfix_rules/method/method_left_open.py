@@ -32,10 +32,11 @@ def method_left_open(
     known = {inner_name(name, engine) for name in engine.methods.methods}  # MTH007 speaks of what is not among them
     if kind in {settled_method.method, "draft_model"} or kind not in known:
         return
+    refused = any(misfit.option == "method" for misfit in deployment.serving.misfits)
     why = f"its path holds {settled_method.word!r}" if settled_method.word else "nothing in its path says otherwise"
     yield Finding(
-        f"The speculative config names no method. The draft is made for {kind}, but {engine} takes "
-        f"{settled_method.method}: {why}.",
+        f"The speculative config names no method{f' that {engine} knows' if refused else ''}. The draft is made for "
+        f"{kind}, but {engine} takes {settled_method.method}: {why}.",
         deployment.serving.at("speculative.method"),
         "config" if refusals is not None and refusals.of_others else "silent",
         "likely",

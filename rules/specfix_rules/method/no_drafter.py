@@ -7,7 +7,7 @@ from typing import Any
 
 from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Serving
-from specfix.engines import Engine, conditions
+from specfix.engines import Engine
 from specfix.engines.conditions import holding
 from specfix.engines.facts.decisions import Step
 from specfix.engines.runner import ENVIRONMENT
@@ -85,7 +85,7 @@ def no_drafter(
 
 def own(steps: tuple[Step, ...]) -> list[Step]:
     """The features that hang on the speculative config alone."""
-    return [step for step in steps if all(name.partition(".")[0] == CONFIG for name in conditions.names(step.when))]
+    return [step for step in steps if step.blocks <= {CONFIG}]
 
 
 def given(serving: Serving) -> dict[str, Any]:

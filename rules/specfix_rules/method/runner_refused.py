@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from specfix.checker import Finding, Repair, rule
-from specfix.deployment import Draft, Hardware, Serving, Target
+from specfix.deployment import Hardware, Serving, Target
 from specfix.engines import Engine
-from specfix.engines.runner import ENVIRONMENT, choose_runner
-from specfix.facts.runner import engine_values
+from specfix.engines.runner import ENVIRONMENT, RunnerChoice
 
 
 @rule(
@@ -19,17 +18,10 @@ from specfix.facts.runner import engine_values
     requires=["MTH003", "MTH007"],
 )
 def runner_refused(
-    target: Target,
-    serving: Serving,
-    method: str,
-    engine: Engine,
-    hardware: Hardware,
-    has_triton: bool | None = None,
-    draft: Draft | None = None,
+    target: Target, serving: Serving, engine: Engine, hardware: Hardware, runner_choices: tuple[RunnerChoice, ...]
 ) -> Iterator[Finding]:
     """The model runner that the release chooses, or is made to take, does not support what the deployment asks for."""
-    values = engine_values(target, serving, method, engine, hardware, has_triton, draft)
-    refusal = choose_runner(engine.runner, values, cpu=hardware.platform == "cpu").refusal
+    refusal = runner_choices[0].refusal  # the hardware is known: there is one
     if refusal is None:
         return
     forced = ENVIRONMENT in serving.env

@@ -29,7 +29,7 @@ def window_missing(
         found = model.config.stated(TYPES)
         if name not in reading or found is None or SLIDING not in found[1]:
             continue
-        if any(WINDOW in level for _, level in model.config.levels()) or WINDOW in fields(model):
+        if any(WINDOW in level for _, level in model.config.levels) or WINDOW in fields(model):
             continue
         yield Finding(
             f"The {side}'s {TYPES} names layers of {SLIDING}, and its config has no {WINDOW}; neither does its class "

@@ -64,10 +64,10 @@ def refused(count: int, values: dict[str, object], engine: Engine) -> tuple[str,
     """What the release takes, the draft's key that says so ("" for none), and the nearest number, of the first refusal
     that compares the number itself."""
     for step in known(engine.speculative.refusals, f"which numbers of draft tokens {engine} refuses"):
-        for compared in comparisons(step.when):
-            if not evaluate(compared, values):
+        for compared in step.parts if TOKENS in step.names else ():
+            if compared[0] not in WORDS or compared[1] != ASKED or not evaluate(compared, values):
                 continue
-            holds = evaluate(step.when, values)
+            holds = step.holds(values)
             if holds is None:
                 raise MissingFact(f"whether {engine} takes {count} draft tokens")
             limit = limit_of(compared[2], values)
@@ -75,17 +75,6 @@ def refused(count: int, values: dict[str, object], engine: Engine) -> tuple[str,
                 key = compared[2][1].rpartition(".")[2] if compared[2][0] == "name" else ""
                 return WORDS[compared[0]].format(f"{limit} ({key})" if key else limit), key, limit
     return None
-
-
-def comparisons(condition: Any) -> Iterator[list[Any]]:
-    """Comparisons of the number of draft tokens with another number, but for the ones that ask whether it is above "
-    "0."""
-    if not isinstance(condition, list):
-        return
-    if condition[:1] and condition[0] in WORDS and condition[1:2] == [ASKED]:
-        yield condition
-    for part in condition:
-        yield from comparisons(part)
 
 
 def limit_of(limit: list[Any], values: dict[str, object]) -> int | None:
@@ -100,7 +89,7 @@ def no_divisor(values: dict[str, object], engine: Engine) -> str | None:
     """The draft's key of what the number must be a multiple of, where that is 0 or no number."""
     for step in known(engine.speculative.multiples, f"which numbers of draft tokens {engine} refuses"):
         of = values.get(step.then)
-        if of is not None and (of == 0 or not isinstance(of, int | float)) and evaluate(step.when, values):
+        if of is not None and (of == 0 or not isinstance(of, int | float)) and step.holds(values):
             return str(step.then).rpartition(".")[2]
     return None
 
@@ -111,7 +100,7 @@ def indivisible(count: int, values: dict[str, object], engine: Engine) -> tuple[
         of = values.get(step.then)
         if not isinstance(of, int) or isinstance(of, bool) or of < 1 or count <= of or count % of == 0:
             continue
-        holds = evaluate(step.when, values)
+        holds = step.holds(values)
         if holds is None:
             raise MissingFact(f"whether {engine} takes {count} draft tokens")
         if holds:

@@ -74,7 +74,7 @@ def missing(target: Target, draft: Draft, engine: Engine) -> tuple[Change, ...]:
     keys |= {engine.lengths.overriding_key or KEY}
     return tuple(
         ("draft_config", f"{pointer}/{key}", value)
-        for pointer, level in target.config.levels()
+        for pointer, level in target.config.levels
         for key, value in level.items()
         if key in keys and value != at(draft.config.values, pointer).get(key)
     )

@@ -8,7 +8,6 @@ from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Deployment
 from specfix.deployment.json_text import show
 from specfix.engines import Engine
-from specfix.engines.conditions import names
 from specfix.errors import MissingFact
 from specfix.facts.speculative_config import HAS, Refusals
 
@@ -24,9 +23,9 @@ def refused_together(deployment: Deployment, refusals: Refusals, engine: Engine)
     """The release refuses the method, or keys of the speculative config, in the way in which they are given."""
     stated = {name.replace("-", "_") for name in deployment.serving.speculative}
     for step in refusals.of_others:
-        concerned = sorted(names(step.when) & {*stated, "num_speculative_tokens"})
+        concerned = sorted(step.names & {*stated, "num_speculative_tokens"})
         told = [f"{name} {show(refusals.values.get(name))}" for name in ("method", *concerned)]
-        told += [f"without {name[len(HAS) : -2]}" for name in sorted(names(step.when)) if name.startswith(HAS)]
+        told += [f"without {name[len(HAS) : -2]}" for name in sorted(step.names) if name.startswith(HAS)]
         place = next((name for name in concerned if name in stated), "method")
         yield Finding(
             f"{engine} refuses this speculative config ({', '.join(told)}), and does not start; its reason is at line "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -73,7 +74,7 @@ def takes(key: Key, value: Any) -> str | None:
         return one_of(list(key.choices)) if key.choices else kind_words(str(key.type))
     if key.choices is not None and value not in key.choices:
         return one_of(list(key.choices))
-    if key.type in {"int", "float"} and out_of_bounds(key, float(value)):
+    if key.type in {"int", "float"} and out_of_bounds(key, as_float(value)):
         return bounds_words(key)
     return None
 
@@ -89,7 +90,15 @@ def is_number(value: Any) -> bool:
 
 
 def is_whole(value: Any) -> bool:
-    return is_number(value) and float(value).is_integer()
+    return is_number(value) and as_float(value).is_integer()
+
+
+def as_float(value: Any) -> float:
+    """A number as a float; one of hundreds of digits as the largest or the smallest."""
+    try:
+        return float(value)
+    except OverflowError:
+        return sys.float_info.max if value > 0 else -sys.float_info.max
 
 
 def is_switch(value: Any) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Draft, Serving, Target
 from specfix.engines import Engine
-from specfix.facts.tokens import Vocabularies, VocabularySizes, allows_two, names
+from specfix.facts.tokens import Vocabularies, VocabularySizes, allows_two
 
 KEY = "vocab_size"
 
@@ -70,7 +70,7 @@ def repair(
     if way is not None and allows_two(way, serving, method, engine):
         alike = vocabularies is not None and vocabularies.alike
         translates = "V2" not in runners or any(
-            way in name for step in engine.runner.unsupported for name in names(step)
+            way in name for step in engine.runner.unsupported for name in step.names
         )
         return Repair(
             "safe" if alike and translates else "unsafe",

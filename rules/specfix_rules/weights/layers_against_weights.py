@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from specfix.checker import Finding, Repair, rule
+from specfix.deployment import Serving
 from specfix.deployment.model import MTP_KEYS
 from specfix.engines import Engine
 from specfix.facts.decoder import BuiltModel
+from specfix.facts.loading import FLAG, fill_checked
 
 KEY = "num_hidden_layers"
 
@@ -19,7 +21,7 @@ KEY = "num_hidden_layers"
     evidence=["vllm/model_executor/model_loader/default_loader.py", "vllm/model_executor/models/utils.py"],
 )
 def layers_against_weights(
-    engine: Engine, built_target: BuiltModel, built_draft_model: BuiltModel | None = None
+    serving: Serving, engine: Engine, built_target: BuiltModel, built_draft_model: BuiltModel | None = None
 ) -> Iterator[Finding]:
     """The target, or a draft model, has more layers by its config than by its weights, or fewer."""
     for one in filter(None, (built_target, built_draft_model)):
@@ -28,14 +30,16 @@ def layers_against_weights(
             continue
         if stated < held and (not one.built.strict or any(one.model.config.find(key) for key in MTP_KEYS)):
             continue  # what is left over may be for drafting, and be passed over
-        end = (
-            "what nothing was loaded into ends the start"
-            if stated > held
-            else f"{engine} knows no name of a layer {stated}, and that ends the start"
-        )
+        silent = stated > held and not fill_checked(serving)
+        if silent:
+            end = f"{FLAG} has that not checked, and the others keep what was in memory"
+        elif stated > held:
+            end = "what nothing was loaded into ends the start"
+        else:
+            end = f"{engine} knows no name of a layer {stated}, and that ends the start"
         yield Finding(
             f"The {one.side}'s config states {stated} layers ({KEY}), and its weights hold {held}: {end}.",
             one.model.at(KEY),
-            "load",
+            "silent" if silent else "load",
             repair=Repair("manual", f"take the config.json that was published with these weights: {KEY} {held}", ()),
         )

@@ -9,7 +9,7 @@ from specfix.checker.finding import Change
 from specfix.deployment import Draft, Serving, Target
 from specfix.engines import Engine
 from specfix.facts.quantisation import stated
-from specfix.facts.weights import DraftHead
+from specfix.facts.weights import STATE_NORMS, DraftHead
 
 AT_ODDS = Repair("manual", "take a release or a checkpoint in which the two are of one kind", ("draft_config",))
 
@@ -43,11 +43,15 @@ def weights_without_place(
         return
     names = sorted(draft_head.original[name] for name in strange)
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    mend = bias_stated(draft) if mendable(draft_head, strange) else None
+    mend, key = None, "architectures"
+    if mendable(draft_head, strange):
+        mend, key = bias_stated(draft), "attention_bias"
+    elif STATE_NORMS in draft_head.built.keys and all(name.startswith(f"{STATE_NORMS}.") for name in strange):
+        mend, key = (AT_ODDS if draft.speculators else switched_on(draft, STATE_NORMS, "such norms")), STATE_NORMS
     yield Finding(
         f"{engine} builds the draft as {draft_head.architecture}, which has no place for {shown}: a name that is not "
         "known ends the start.",
-        draft.at("attention_bias" if mend else "architectures"),
+        draft.at(key),
         "load",
         repair=mend or AT_ODDS,
     )
@@ -60,6 +64,10 @@ def mendable(head: DraftHead, names: list[str]) -> bool:
 
 
 def bias_stated(draft: Draft) -> Repair:
-    key = "attention_bias"
+    return switched_on(draft, "attention_bias", "such biases")
+
+
+def switched_on(draft: Draft, key: str, held: str) -> Repair:
+    """The key set, since the weights have what it asks for."""
     change: Change = ("draft_config", draft.at(key).pointer, True)
-    return Repair("safe", f"{key} true: the weights have such biases", ("draft_config",), (change,))
+    return Repair("safe", f"{key} true: the weights have {held}", ("draft_config",), (change,))

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from specfix.engines.facts.decisions import Condition, Step
+from specfix.engines.compiled import Condition
+from specfix.engines.facts.decisions import Step
 from specfix.record import record
 
 

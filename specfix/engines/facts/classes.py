@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
+from functools import cached_property
 from typing import Any
 
 from specfix.record import record
@@ -41,6 +42,11 @@ class ConfigClass:
     missing_in: tuple[str, ...] = ()
     minor: str = ""
     others: tuple[ConfigClass, ...] = ()
+
+    @cached_property
+    def of_nothing(self) -> dict[str, Any]:
+        """What :func:`specfix.engines.transformers.resolve` keeps of this class."""
+        return {}
 
 
 @record(frozen=True)

@@ -2,19 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
+from functools import cached_property
 from typing import Any, Literal
 
+from specfix.engines.compiled import Condition, Decision, compiled, names, parts
 from specfix.record import record
 
-# A condition lifted from the engine's source: nested lists in prefix form, with the source's own dotted names, such as
-#   ["and", ["==", ["name", "speculative_config.method"], ["const", "eagle3"]], ["name", "parallel_config.enable_dbo"]]
-# The whole grammar is in specfix.engines.conditions.
-Condition = list[Any]
+
+class Guarded:
+    """What a release does where the condition ``when`` holds."""
+
+    when: Condition
+
+    def holds(self, values: Mapping[str, object], missing: set[str] | None = None) -> bool | None:
+        """Whether ``when`` holds for ``values``; None where that hangs on something unknown, added to ``missing``. See
+        ``conditions.evaluate``."""
+        return self._decide(values, set() if missing is None else missing)
+
+    @cached_property
+    def _decide(self) -> Decision:
+        return compiled(self.when)
+
+    @cached_property
+    def parts(self) -> tuple[Condition, ...]:
+        """``when`` and every condition within it."""
+        return tuple(parts(self.when))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The values that ``when`` speaks of."""
+        return names(self.when)
+
+    @cached_property
+    def blocks(self) -> frozenset[str]:
+        """The configs that these are of: of ``speculative_config.method``, ``speculative_config``."""
+        return frozenset(name.partition(".")[0] for name in self.names)
 
 
 @record(frozen=True)
-class Step:
+class Step(Guarded):
     """One way out of a function: where ``when`` holds and no earlier step did, the outcome is ``then``.
 
     ``line`` is the line in the source file, for those who want to look."""

@@ -75,7 +75,7 @@ class RopeFacts:
     ``needed``: by rope_type, the keys that ``get_rope`` takes from the block without a default; "a|b" is one of two.
     ``share_bounded``: it refuses a partial_rotary_factor that is not above 0 and at most 1.
     ``fractions_only``: types whose class takes a factor for a list of them unless it is a float: a whole number ends
-    the start.
+    the start. ``types``: those that it knows; another ends the start. None where it refuses none.
     """
 
     rows: dict[str, Rows] | None
@@ -83,6 +83,7 @@ class RopeFacts:
     needed: dict[str, tuple[str, ...]] | None = None
     share_bounded: bool | None = None
     fractions_only: tuple[str, ...] | None = None
+    types: tuple[str, ...] | None = None
 
 
 @record(frozen=True)
@@ -103,7 +104,8 @@ class Head:
     EagleFacts, () where it is not read. ``fc_bias``: whether ``fc`` has a bias. ``qkv_bias``: the key of the config
     that gives attention's q, k and v one, "never" where they have none; None: not read. ``biases``: the same of other
     parts of a layer (``self_attn.o_proj``, ``mlp``): any of the keys gives one. ``passes_bias``: a bias that no layer
-    has is passed over; elsewhere it ends the start as any other name does. ``scaled_by``: the key of the config by
+    has is passed over; elsewhere it ends the start as any other name does. ``passes_unknown``: so is any name that is
+    none of its own. ``scaled_by``: the key of the config by
     whose value logits are multiplied, unless it is absent (null is a value).
     """
 
@@ -121,6 +123,7 @@ class Head:
     fc_bias: bool | None = None
     qkv_bias: Literal["attention_bias", "never"] | None = None
     passes_bias: bool = False
+    passes_unknown: bool = False
     scaled_by: str | None = None
     biases: dict[str, tuple[str, ...]] = field(default_factory=dict)
 

@@ -100,7 +100,9 @@ class BlockFacts:
     ``cpu_backend``: the backend of the CPU platform for plain attention. ``recurrent``: of layers that keep a state.
     ``windows_own``: layers with a sliding window take a block size of their own, after which the others' may be raised.
     ``cpu_latent``: see :class:`LatentBlocks`; None where the release has none. ``override_checked``: what
-    --num-gpu-blocks-override leaves must hold one sequence of max_model_len, else the start ends.
+    --num-gpu-blocks-override leaves must hold one sequence of max_model_len, else the start ends. ``null_reserved``:
+    one block, which the pool keeps for itself, is taken from it first. ``sequence_checked``: what there is memory for
+    must hold one sequence of max_model_len, else the start ends.
     """
 
     proposer: Unit | None
@@ -114,3 +116,5 @@ class BlockFacts:
     windows_own: bool | None = None
     cpu_latent: LatentBlocks | None = None
     override_checked: bool | None = None
+    null_reserved: bool | None = None
+    sequence_checked: bool | None = None

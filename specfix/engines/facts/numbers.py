@@ -75,7 +75,8 @@ class ParallelFacts:
     ``balanced``: drafts whose experts can be balanced. ``same_experts``: the balancer refuses a draft whose
     number of experts differs from the target's;
     ``one_balanced``: it knows one model, and the draft's expert layers die for want of it.
-    ``experts_needed``: expert parallelism of a target without experts ends the start.
+    ``experts_needed``: expert parallelism of a target without experts ends the start. ``ranks_counted``: more ranks
+    than the node has GPUs end the start where no executor is named.
     """
 
     draft_pipelined: bool | None = None
@@ -94,3 +95,4 @@ class ParallelFacts:
     same_experts: bool | None = None
     one_balanced: bool | None = None
     experts_needed: bool | None = None
+    ranks_counted: bool | None = None

@@ -79,6 +79,7 @@ class ServeFacts:
     ``--flag.a.b x`` is ``--flag '{"a": {"b": x}}'``, and ``dotted_lists``: ``--flag.a+ x`` adds to a list there.
     ``dotted_sizes`` and ``json_sizes``: a number with a suffix may stand in those, and in the JSON of a config.
     ``level_flag``: the flag that ``-O3`` is read as. ``model_flag``: ``--model x`` will do for the positional.
+    ``model_first``: beside ``--served-model-name`` no other option may stand before the positional.
     ``sizes``: suffix to factor; ``size_fractions``: the suffixes that may follow a fraction (1.5k).
 
     ``config_classes``: the classes of the flags of kind ``config`` and those nested in them; None for one whose keys
@@ -100,6 +101,7 @@ class ServeFacts:
     json_sizes: bool | None = None
     level_flag: str | None = None
     model_flag: bool | None = None
+    model_first: bool | None = None
     sizes: dict[str, int] | None = None
     size_fractions: str | None = None
     config_classes: dict[str, ConfigClass | None] | None = None

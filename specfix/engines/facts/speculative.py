@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import field
+from functools import cached_property
 from typing import Any, Literal
 
-from specfix.engines.facts.decisions import Condition, Step
+from specfix.engines.compiled import Condition
+from specfix.engines.facts.decisions import Guarded, Step
 from specfix.engines.facts.requests import RequestFacts
 from specfix.record import record
 
@@ -68,6 +70,14 @@ class SpeculativeFacts:
     architectures: tuple[Step, ...] | None = None
     requests: RequestFacts = field(default_factory=RequestFacts)
 
+    @cached_property
+    def stage(self) -> tuple[tuple[str, Step], ...]:
+        """The steps in the order of the source, each with the key that it sets, "" for one that refuses."""
+        steps = [("method", step) for step in self.methods or ()]
+        steps += [("num_speculative_tokens", step) for step in self.tokens or ()]
+        steps += [("", step) for step in self.refusals or ()]
+        return tuple(sorted(steps, key=lambda entry: entry[1].line))
+
 
 @record(frozen=True)
 class Count:
@@ -80,7 +90,7 @@ class Count:
 
 
 @record(frozen=True)
-class Override:
+class Override(Guarded):
     """One step of ``SpeculativeConfig.hf_config_override``: what happens where ``when`` holds of the draft's config.
 
     Steps are tried in order and each sees the config as those before it left it. Names in ``when`` are keys of the
@@ -120,6 +130,11 @@ class MtpFacts:
     method: str | None = None
     aliases: tuple[str, ...] | None = None
     overrides: tuple[Override, ...] | None = None
+
+    @cached_property
+    def names(self) -> frozenset[str | None]:
+        """All that mean ``method``."""
+        return frozenset((self.method, *(self.aliases or ()), *(self.model_types or ())))
 
 
 @record(frozen=True)

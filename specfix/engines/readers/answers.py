@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from specfix.engines.compiled import Condition
 from specfix.engines.conditions import names
-from specfix.engines.facts.decisions import Condition
 from specfix.engines.readers.folding import (
     A_TEXT,
     NONE,

@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from specfix.engines.compiled import Condition
 from specfix.engines.facts.backends import Backend, BackendFacts
-from specfix.engines.facts.decisions import Condition, Step
+from specfix.engines.facts.decisions import Step
 from specfix.engines.readers.answers import Answers, Backing
 from specfix.engines.readers.draft_attention import read_draft_attention
 from specfix.engines.readers.folding import NONE, RAISES, has_unread, if_, steps, why_unread

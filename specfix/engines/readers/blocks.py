@@ -47,9 +47,10 @@ def read_blocks(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts 
     windows_own = _windows_own(tree)
     if windows_own is None:
         unknown["blocks.windows_own"] = "no Attention.get_kv_cache_spec that makes both kinds of spec"
-    override_checked = _override_checked(tree)
+    override_checked, null_reserved = _override_checked(tree)
     if override_checked is None:
-        unknown["blocks.override_checked"] = f"none of {', '.join(PLANNERS)}"
+        facts = ("blocks.override_checked", "blocks.null_reserved", "blocks.sequence_checked")
+        unknown |= dict.fromkeys(facts, f"none of {', '.join(PLANNERS)}")
     return BlockFacts(
         proposer=proposer,
         table=_table_unit(tree, unknown),
@@ -62,11 +63,14 @@ def read_blocks(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts 
         windows_own=windows_own,
         cpu_latent=_cpu_latent(tree),
         override_checked=override_checked,
+        null_reserved=null_reserved,
+        sequence_checked=None if null_reserved is None else _sequence_checked(tree),
     )
 
 
-def _override_checked(tree: SourceTree) -> bool | None:
-    """``available_memory = [override * bytes_per_block …]`` in ``get_kv_cache_configs``, which then checks it."""
+def _override_checked(tree: SourceTree) -> tuple[bool | None, bool | None]:
+    """``available_memory = [override * bytes_per_block …]`` in ``get_kv_cache_configs``, which then checks it, and
+    whether it checks what is left of that without one block: ``avail_mem - _pool_bytes_per_block(…)``."""
     functions = [found for file in PLANNERS if (found := tree.function(file, "get_kv_cache_configs"))]
     for function in functions:
         if "num_gpu_blocks_override" not in ast.unparse(function):
@@ -74,8 +78,22 @@ def _override_checked(tree: SourceTree) -> bool | None:
         for branch in walk(function, ast.If):
             bounded = any(dotted(node.targets[0]) == "available_memory" for node in walk(branch, ast.Assign))
             if bounded and "override" in ast.unparse(branch.test):
-                return True
-    return False if functions or any(tree.module(file) for file in PLANNERS) else None
+                return True, any(
+                    isinstance(node.op, ast.Sub) and "_bytes_per_block" in ast.unparse(node.right)
+                    for node in walk(function, ast.BinOp)
+                )
+    return (False, False) if functions or any(tree.module(file) for file in PLANNERS) else (None, None)
+
+
+def _sequence_checked(tree: SourceTree) -> bool:
+    """``if needed_memory > available_memory: raise``."""
+    names = ("_check_enough_kv_cache_memory", "check_enough_kv_cache_memory")
+    functions = [found for file in PLANNERS for name in names if (found := tree.function(file, name))]
+    return any(
+        ast.unparse(branch.test) == "needed_memory > available_memory" and any(walk(branch, ast.Raise))
+        for function in functions
+        for branch in walk(function, ast.If)
+    )
 
 
 def _cpu_latent(tree: SourceTree) -> LatentBlocks | None:

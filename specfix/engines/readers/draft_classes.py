@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from specfix.engines.compiled import Condition
 from specfix.engines.conditions import evaluate
-from specfix.engines.facts.decisions import Condition
 from specfix.engines.facts.drafting import Renaming
 from specfix.engines.source.joining import ends
 from specfix.engines.source.lift import Lifter

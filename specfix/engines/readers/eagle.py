@@ -9,13 +9,11 @@ from collections.abc import Iterable, Iterator
 from specfix.engines.facts.drafting import Decoder, EagleFacts, Head, MethodFacts
 from specfix.engines.readers.aux import LAYERS, fc_states, final_layer, formula, records, records_outputs
 from specfix.engines.readers.aux_places import Unreadable, read_places
+from specfix.engines.readers.borrowing import read_borrowing, read_load_config, read_mask_places
 from specfix.engines.readers.decoders import read_decoder
 from specfix.engines.readers.heads import (
     built_beside,
-    read_borrowing,
     read_head,
-    read_load_config,
-    read_mask_places,
     refuses_missing,
     strict_loader,
 )

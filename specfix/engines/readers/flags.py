@@ -230,6 +230,7 @@ def rules(command: Command, known: Mapping[str, Flag], unknown: dict[str, str]) 
         "json_sizes": lambda: _json_sizes(command.serve, known),
         "level_flag": lambda: _level_flag(command, known),
         "model_flag": lambda: _takes_model_flag(command),
+        "model_first": lambda: _wants_model_first(command),
         "sizes": lambda: _sizes(command.serve, known),
         "size_fractions": lambda: "".join(suffix for suffix in SUFFIXES if _size(command.serve, known, "1.5" + suffix)),
     }
@@ -301,3 +302,9 @@ def _yaml_false(command: Command, known: Mapping[str, Flag]) -> bool:
 def _takes_model_flag(command: Command) -> bool:
     space = command.read("--model", "some/model")
     return space is not REFUSED and "some/model" in (getattr(space, "model_tag", None), getattr(space, "model", None))
+
+
+def _wants_model_first(command: Command) -> bool:
+    """Whether what is taken behind the model is refused before it."""
+    name = "--served-model-name=a"
+    return command.read("some/model", name) is not REFUSED and command.read(name, "some/model") is REFUSED

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from specfix.engines.comparisons import COMPARISONS
-from specfix.engines.facts.decisions import Condition, Step
+from specfix.engines.compiled import Condition
+from specfix.engines.facts.decisions import Step
 from specfix.engines.source.joining import FALSE, TRUE
 
 NONE: Final[Condition] = ["const", None]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from specfix.engines.compiled import Condition
 from specfix.engines.conditions import names
-from specfix.engines.facts.decisions import Condition, Step
+from specfix.engines.facts.decisions import Step
 from specfix.engines.readers.answers import Answers
 from specfix.engines.readers.folding import both, has_unread, if_, negated
 from specfix.engines.source.classes import Classes
@@ -76,7 +77,7 @@ class _Walker:
         field = self._field(target, local)
         if field is None:
             return
-        calls = self._only is None and any("(" in name for name in names(step.when))
+        calls = self._only is None and any("(" in name for name in step.names)
         if found[0] != "const" or stale or calls or has_unread(step.when):
             self.lost.add(field)
         self.set.setdefault(field, []).append(Step(step.when, found[1], step.line))

@@ -1,15 +1,25 @@
-"""What the classes of drafting heads build, by the names of a checkpoint, and what they borrow of the target."""
+"""What the classes of drafting heads build, and what they make of a checkpoint."""
 
 from __future__ import annotations
 
 import ast
-import builtins
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Literal
 
-from specfix.engines.facts.drafting import Borrowing, Head
+from specfix.engines.facts.drafting import Head
 from specfix.engines.readers.aux import fc_states
-from specfix.engines.source.classes import Class, Classes, Lineage
+from specfix.engines.readers.built_parts import (
+    assigned,
+    expanded,
+    inits,
+    layer_inits,
+    layer_lineages,
+    made_calls,
+    made_classes,
+    own_inits,
+    parts_of,
+)
+from specfix.engines.source.classes import Classes, Lineage
 from specfix.engines.source.tree import SourceTree, dotted, literal, walk
 
 # keys of a draft's config that change what is built, where a class names them
@@ -25,14 +35,8 @@ KEYS = (
     "qkv_bias",
     "target_hidden_size",
 )
-LEAVES = "model_executor/layers/"  # the folder of layers that hold weights of their own
-FUSED = {"qkv_proj": ("q_proj", "k_proj", "v_proj"), "gate_up_proj": ("gate_proj", "up_proj")}
 MAPPING = "draft_id_to_target_id"
-ANYTHING = "**"  # of what lies under a path that could not be followed
-DEPTH = 6
-V1_FILES = ("v1/spec_decode/llm_base_proposer.py", "v1/spec_decode/eagle.py")
 LOADER = "model_executor/model_loader/default_loader.py"
-V2_FOLDER = "v1/worker/gpu/spec_decode"
 
 
 def read_head(classes: Classes, path: str) -> Head | None:
@@ -45,17 +49,17 @@ def read_head(classes: Classes, path: str) -> Head | None:
     text = ast.unparse(loading[1])
     if "'model.' + name" not in text or "'lm_head' not in name" not in text:
         return None
-    inner = next((made for made in _made(classes, lineage, "model")), None)
+    inner = next((made for made in made_classes(classes, lineage, "model")), None)
     if inner is None:
         return None
     found = classes.lineage(inner)
-    sources = [*_own(lineage), *_own(found), *_layer_classes(classes, found)]
+    sources = [*own_inits(lineage), *own_inits(found), *layer_inits(classes, found)]
     named = {constant for source in sources for constant in _named(source)}
     own = {name for name in ("lm_head", "embed_tokens") if "process_eagle_weight" in text}
     return Head(
-        parts=tuple(sorted({*_expanded(_parts(classes, found)), *_outer(lineage)})),
+        parts=tuple(sorted({*expanded(parts_of(classes, found)), *_outer(lineage)})),
         layers=_layers(found),
-        doubled=any("2 * self.hidden_size" in ast.unparse(source) for source in _layer_classes(classes, found)),
+        doubled=any("2 * self.hidden_size" in ast.unparse(source) for source in layer_inits(classes, found)),
         keys=tuple(key for key in KEYS if key in named),
         mapping=_mapping(lineage),
         notes_own=tuple(sorted(own)),
@@ -64,17 +68,18 @@ def read_head(classes: Classes, path: str) -> Head | None:
         fc_ids=_fc_ids(classes, found),
         fc_states=fc_states(found) or (),
         fc_bias=_fc_bias(found),
-        qkv_bias=_qkv_bias(_layer_classes(classes, found)),
+        qkv_bias=_qkv_bias(layer_inits(classes, found)),
         demands=tuple(sorted(_demands(loading[1]))),
         passes_bias=passes_bias(classes, found, loading[1]),
+        passes_unknown=passes_unknown(found),
         scaled_by=_scaled_by(lineage),
-        biases=_biases(list(_layer_lineages(classes, found))),
+        biases=_biases(list(layer_lineages(classes, found))),
     )
 
 
 def _scaled_by(outer: Lineage) -> str | None:
     """``LogitsProcessor(…, scale=logit_scale)``, where that is ``getattr(config, "logit_scale", 1.0)``."""
-    for _, function in _inits(outer):
+    for _, function in inits(outer):
         asked = {
             dotted(node.targets[0]): literal(node.value.args[1])
             for node in walk(function, ast.Assign)
@@ -99,145 +104,26 @@ def passes_bias(classes: Classes, inner: Lineage, outer: ast.FunctionDef) -> boo
     return loader is not None and "ignore_unexpected_suffixes.append('.bias')" in ast.unparse(loader.node)
 
 
-def _own(lineage: Lineage) -> list[ast.AST]:
-    """The ``__init__`` of each class that runs, the nearest first."""
-    found: list[ast.AST] = []
-    for owner in lineage.classes:
-        function = owner.members().get("__init__")
-        if isinstance(function, ast.FunctionDef):
-            found.append(function)
-            if "super().__init__(" not in ast.unparse(function):
-                break
-    return found
-
-
-def _inits(lineage: Lineage) -> Iterator[tuple[Class, ast.FunctionDef]]:
-    for owner in lineage.classes:
-        function = owner.members().get("__init__")
-        if isinstance(function, ast.FunctionDef):
-            yield owner, function
-            if "super().__init__(" not in ast.unparse(function):
-                return
-
-
-def _assigned(lineage: Lineage) -> Iterator[tuple[Class, str, ast.expr]]:
-    """What the ``__init__`` that runs, and those that it calls in turn, set on self."""
-    for owner, function in _inits(lineage):
-        for node in walk(function, ast.stmt):
-            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
-                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                    name = dotted(target) or ""
-                    if name.count(".") == 1 and name.startswith("self."):
-                        yield owner, name.removeprefix("self."), node.value
-
-
-def _made(classes: Classes, lineage: Lineage, attribute: str) -> Iterator[Class]:
-    """The class of ``self.attribute``, where it can be told."""
-    for owner, name, value in _assigned(lineage):
-        if name == attribute and isinstance(value, ast.Call):
-            yield from (made for made in _meant(classes, lineage, owner, value) if made)
-
-
-def _parts(classes: Classes, lineage: Lineage, prefix: str = "", depth: int = DEPTH) -> set[str]:
-    """Paths of all modules and parameters, numbers as ``*``."""
-    found: set[str] = set()
-    if not lineage.complete or not depth:
-        found.add(prefix + ANYTHING)
-    for owner, name, value in _assigned(lineage):
-        for call in _calls(value):
-            path = f"{prefix}{name}"
-            kind = (dotted(call.func) or "").rpartition(".")[2]
-            if kind in {"ModuleList", "ModuleDict"}:
-                elements = [each for argument in call.args for each in _elements(argument)]
-                for element in elements:
-                    found |= _module(classes, lineage, owner, element, f"{path}.*", depth)
-                found |= set() if elements else {f"{path}.{ANYTHING}"}
-            else:
-                found |= _module(classes, lineage, owner, call, path, depth)
-    return found
-
-
-def _module(classes: Classes, lineage: Lineage, owner: Class, call: ast.Call, path: str, depth: int) -> set[str]:
-    made = _meant(classes, lineage, owner, call)
-    if not made:  # torch's own, and what is no module at all
-        return {path}
-    if None in made or len(made) > 1:
-        return {f"{path}.{ANYTHING}", path}
-    (cls,) = made
-    if cls is None or cls.file.startswith(LEAVES):
-        return {path}
-    inner = _parts(classes, classes.lineage(cls), f"{path}.", depth - 1)
-    return inner or {f"{path}.{ANYTHING}", path}
-
-
-def _meant(classes: Classes, lineage: Lineage, owner: Class, call: ast.Call) -> list[Class | None]:
-    """The classes that a call may make one of. Where a file imports a name and then defines it, its own is meant."""
-    own_name = (dotted(call.func) or "").removeprefix("self.")
-    bound = lineage.find(own_name) if f"self.{own_name}" == dotted(call.func) else None
-    if bound:  # decoder_layer_cls = DecoderLayer
-        value = getattr(bound[1], "value", None)
-        return classes.of_expression(bound[0].file, value, bound[0].closure) if value else [None]
-    made = classes.of_expression(owner.file, call.func, owner.closure)
-    own = [cls for cls in made if cls is not None and cls.file == owner.file]
-    return list(own) if len(own) == 1 else made
-
-
-def _calls(value: ast.expr) -> Iterator[ast.Call]:
-    """The constructor calls that a value may be."""
-    if isinstance(value, ast.IfExp):
-        yield from _calls(value.body)
-        yield from _calls(value.orelse)
-    elif isinstance(value, ast.Call) and not _asks((dotted(value.func) or "").rpartition(".")[2]):
-        yield value
-
-
-def _asks(name: str) -> bool:
-    """Whether a function of this name makes no module: it asks for a number, a setting, a rotary table."""
-    return name.startswith("get") or hasattr(builtins, name)
-
-
-def _elements(argument: ast.expr) -> Iterator[ast.Call]:
-    if isinstance(argument, ast.ListComp):
-        yield from _calls(argument.elt)
-    elif isinstance(argument, ast.DictComp):
-        yield from _calls(argument.value)
-    elif isinstance(argument, ast.List):
-        for element in argument.elts:
-            yield from _calls(element)
-
-
-def _expanded(parts: set[str]) -> set[str]:
-    """With the names that fused layers have in a checkpoint."""
-    found = set(parts)
-    for part in parts:
-        head, _, last = part.rpartition(".")
-        found |= {f"{head}.{name}" for name in FUSED.get(last, ())}
-    return found
+def passes_unknown(inner: Lineage) -> bool:
+    """``if name not in params_dict: continue`` in the inner model's own loop over what it is to load."""
+    loading = inner.method("load_weights")
+    return loading is not None and any(
+        isinstance(branch, ast.If)
+        and ast.unparse(branch.test) == "name not in params_dict"
+        and isinstance(branch.body[0], ast.Continue)
+        for loop in walk(loading[1], ast.For)
+        for branch in (*loop.body, *loop.orelse)
+    )
 
 
 def _outer(lineage: Lineage) -> set[str]:
     """What stands beside the inner model."""
-    return {name for _, name, value in _assigned(lineage) if name == "lm_head" and isinstance(value, ast.Call)}
-
-
-def _layer_classes(classes: Classes, lineage: Lineage) -> list[ast.AST]:
-    """The ``__init__`` functions of the decoder layers."""
-    return [function for made in _layer_lineages(classes, lineage) for function in _own(made)]
-
-
-def _layer_lineages(classes: Classes, lineage: Lineage) -> Iterator[Lineage]:
-    for owner, name, value in _assigned(lineage):
-        if name == "layers":
-            for call in _calls(value):
-                for element in (each for argument in call.args for each in _elements(argument)):
-                    for made in _meant(classes, lineage, owner, element):
-                        if made:
-                            yield classes.lineage(made)
+    return {name for _, name, value in assigned(lineage) if name == "lm_head" and isinstance(value, ast.Call)}
 
 
 def _layers(lineage: Lineage) -> Literal["config", "one"] | None:
     """ "config" where as many layers are built as num_hidden_layers says, "one" where always one is."""
-    for _, name, value in _assigned(lineage):
+    for _, name, value in assigned(lineage):
         if name == "layers" and isinstance(value, ast.Call) and value.args:
             if isinstance(value.args[0], ast.ListComp):
                 return "config" if "num_hidden_layers" in ast.unparse(value.args[0].generators[0].iter) else None
@@ -258,7 +144,7 @@ def _named(source: ast.AST) -> Iterator[str]:
 
 def _mapping(lineage: Lineage) -> Literal["always", "other size", "smaller"] | None:
     """When the class has a place for the map of a reduced vocabulary."""
-    for _, function in _inits(lineage):
+    for _, function in inits(lineage):
         for node in function.body:
             if isinstance(node, ast.If) and MAPPING in ast.unparse(node) and isinstance(node.test, ast.Compare):
                 left = ast.unparse(node.test.left)
@@ -322,12 +208,12 @@ def _demands(function: ast.FunctionDef) -> Iterator[str]:
 def _fc_ids(classes: Classes, lineage: Lineage) -> tuple[str, ...]:
     """Keys of ``eagle_config`` or ``dflash_config`` whose list says how many states ``fc`` takes, in the order in which
     they count; the number of the draft's own layers is the last resort. ``*``: what the runner takes."""
-    for owner, name, value in _assigned(lineage):
+    for owner, name, value in assigned(lineage):
         for call in walk(value, ast.Call) if name == "fc" else ():
             sized = classes.function(owner.file, call.func.id) if isinstance(call.func, ast.Name) else None
             if sized and "aux_layers_from_config" in ast.unparse(sized) and "num_hidden_layers" in ast.unparse(sized):
                 return ("*",)
-    for _, function in _inits(lineage):
+    for _, function in inits(lineage):
         found = [
             str(literal(test.left))
             for node in walk(function, ast.If)
@@ -345,7 +231,7 @@ def _fc_ids(classes: Classes, lineage: Lineage) -> tuple[str, ...]:
 
 def _fc_bias(lineage: Lineage) -> bool | None:
     """Whether ``fc`` has a bias: as its call says."""
-    calls = [call for _, name, value in _assigned(lineage) if name == "fc" for call in _calls(value)]
+    calls = [call for _, name, value in assigned(lineage) if name == "fc" for call in made_calls(value)]
     said = {literal(keyword.value) for call in calls for keyword in call.keywords if keyword.arg == "bias"}
     (only,) = said if len(said) == 1 else (None,)
     return only if isinstance(only, bool) else None
@@ -374,7 +260,7 @@ def _biases(layers: list[Lineage]) -> dict[str, tuple[str, ...]]:
     getattr(config, "attention_bias", False)``, ``MLP(…, bias=getattr(config, "mlp_bias", False))``. Only of layers of
     one class, and where nothing hangs on a condition."""
     found: dict[str, tuple[str, ...] | None] = {}
-    for function in _own(layers[0]) if len(layers) == 1 else ():
+    for function in own_inits(layers[0]) if len(layers) == 1 else ():
         asked: dict[str, tuple[str, ...] | None] = {}
         made: dict[str, tuple[str, ...] | None] = {}
         for statement in getattr(function, "body", ()):
@@ -446,115 +332,8 @@ def built_beside(classes: Classes, path: str) -> tuple[str, ...]:
         )
         if "return loaded_params" not in text or not only_own or rewriting is None or "'lm_head.weight'" in text:
             return ()
-        inner = next(_made(classes, classes.lineage(cls), "model"), None)
-        parts = _parts(classes, classes.lineage(inner)) if inner else set()
+        inner = next(made_classes(classes, classes.lineage(cls), "model"), None)
+        parts = parts_of(classes, classes.lineage(inner)) if inner else set()
         named = {"embed_tokens": "embed_tokens", "shared_head.head": "layers.*.shared_head.head"}
         return tuple(name for name, part in named.items() if part in parts)
     return ()
-
-
-def read_load_config(tree: SourceTree) -> dict[str, bool]:
-    """Runner to whether it loads a drafting head by ``draft_load_config``."""
-    v2 = tuple(file for file in tree.files(V2_FOLDER) if file.startswith((f"{V2_FOLDER}/eagle", f"{V2_FOLDER}/dflash")))
-    found = {}
-    for runner, files in (("V1", V1_FILES), ("V2", v2)):
-        texts = [text for file in files if (text := tree.text(file)) and "get_model(" in text]
-        if texts:
-            found[runner] = any("draft_load_config" in text for text in texts)
-    return found
-
-
-def read_mask_places(tree: SourceTree) -> dict[str, tuple[str, ...]]:
-    """Runner to where it looks for the id of the token that stands for what a parallel drafter is to draft."""
-    found: dict[str, tuple[str, ...]] = {}
-    v2 = [file for file in tree.files(V2_FOLDER) if "mask_token_id" in (tree.text(file) or "")]
-    for runner, files in (("V1", V1_FILES), ("V2", v2)):
-        for file in files:
-            module = tree.module(file)
-            for function in walk(module, ast.FunctionDef) if module else ():
-                places = tuple(_mask_places(function))
-                if len(places) > 1 and any(True for _ in walk(function, ast.Raise)):
-                    found.setdefault(runner, places)
-    return found
-
-
-def _mask_places(function: ast.FunctionDef) -> Iterator[str]:
-    """``"mask_token_id" in dflash_config``, ``hasattr(config, "pard_token")``, in the order of writing."""
-    for node in sorted(walk(function, ast.If), key=lambda each: each.lineno):
-        for test in walk(node.test, ast.Compare):
-            key, block = literal(test.left), dotted(test.comparators[0])
-            if isinstance(test.ops[0], ast.In) and isinstance(key, str) and block and key.endswith("token_id"):
-                yield f"{block.rpartition('.')[2]}.{key}"
-        for call in walk(node.test, ast.Call):
-            if dotted(call.func) in {"hasattr", "getattr"} and len(call.args) > 1:
-                key = literal(call.args[1])
-                if isinstance(key, str) and key.endswith(("token_id", "_token")):
-                    yield key
-
-
-def read_borrowing(tree: SourceTree) -> dict[str, Borrowing]:
-    """By runner, and by runner and method ("V2 dflash") where a method has a loader of its own."""
-    found: dict[str, Borrowing] = {}
-    for file in V1_FILES:
-        made = _borrowing(tree.module(file))
-        if made:
-            found.setdefault("V1", made)
-    files = {f.removeprefix(f"{V2_FOLDER}/"): f for f in tree.files(V2_FOLDER)} if tree.package.is_dir() else {}
-    for name, runner in (("eagle/utils.py", "V2"), ("eagle.py", "V2")):
-        made = _borrowing(tree.module(files[name])) if name in files else None
-        if made:
-            found.setdefault(runner, made)
-    for method in ("dflash", "dspark"):
-        name = f"{method}/utils.py"
-        made = _borrowing(tree.module(files[name])) if name in files else None
-        general = found.get("V2")
-        if made:
-            embeddings = made.embeddings or (general.embeddings if general else None)
-            found[f"V2 {method}"] = Borrowing(embeddings, made.lm_head)
-    return found
-
-
-def _borrowing(module: ast.Module | None) -> Borrowing | None:
-    if module is None:
-        return None
-    embeddings = lm_head = None
-    for function in walk(module, ast.FunctionDef):
-        targets = {target for node in walk(function, ast.Assign) for target in map(_attribute, node.targets) if target}
-        text = ast.unparse(function)
-        if "embed_tokens" in targets:
-            embeddings = _embeddings(function, text)
-        if "lm_head" in targets:
-            lm_head = _lm_head(function, text)
-    return Borrowing(embeddings, lm_head) if lm_head else None
-
-
-def _attribute(target: ast.expr) -> str:
-    """``lm_head`` of ``draft.lm_head``, not of ``self.lm_head``, which is no model's."""
-    name = dotted(target) or ""
-    return "" if name.count(".") == 1 and name.startswith("self.") else name.rpartition(".")[2] if "." in name else ""
-
-
-def _embeddings(function: ast.FunctionDef, text: str) -> Any:
-    if "has_own_embed_tokens" in text:
-        widths = {
-            target.id
-            for node in walk(function, ast.Assign)
-            for target in node.targets
-            if isinstance(target, ast.Name) and ast.unparse(node.value).endswith(".weight.shape[-1]")
-        }
-        for test in walk(function, ast.Compare):
-            names = {name.id for name in walk(test, ast.Name)}
-            if isinstance(test.ops[0], ast.NotEq) and len(names & widths) > 1:
-                return "missing, same width"
-        return "missing"
-    return "same shape" if ".shape" in text else "always"
-
-
-def _lm_head(function: ast.FunctionDef, text: str) -> dict[str, str]:
-    if "has_own_lm_head" in text:
-        return {"": "missing"}
-    if MAPPING in text:
-        return {"": "unmapped"}
-    if "!= 'eagle3'" in text:
-        return {"": "always", "eagle3": "same shape" if "lm_head.weight.shape" in text else "never"}
-    return {"": "always"}

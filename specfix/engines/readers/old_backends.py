@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 from typing import Final
 
-from specfix.engines.facts.decisions import Condition
+from specfix.engines.compiled import Condition
 from specfix.engines.readers.answers import PLATFORMS, Answers
 from specfix.engines.source.tree import SourceTree, literal, walk
 

@@ -12,8 +12,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from specfix.engines.compiled import Condition
 from specfix.engines.conditions import evaluate, names
-from specfix.engines.facts.decisions import Condition
 from specfix.engines.facts.speculative import Count, Override
 from specfix.engines.readers.paths import Locals, joined, readable, renamed
 from specfix.engines.source.joining import FALSE, TRUE, every, is_lifted, negated

@@ -48,7 +48,24 @@ def read_parallel(tree: SourceTree, unknown: dict[str, str], methods: MethodFact
         same_experts=_same_experts(tree),
         one_balanced=_one_balanced(tree),
         experts_needed=read("experts_needed", _experts_needed),
+        ranks_counted=read("ranks_counted", _ranks_counted),
     )
+
+
+# Devices
+
+
+def _ranks_counted(tree: SourceTree) -> bool:
+    """``if … device_count() < self.world_size: … raise``; earlier releases turn to Ray there, where it is installed."""
+    file = tree.config_file("ParallelConfig")
+    module = tree.module(file) if file else None
+    for branch in walk(module, ast.If) if module else ():
+        compared = [
+            "".join(map(ast.unparse, [each.left, *each.comparators])) for each in walk(branch.test, ast.Compare)
+        ]
+        if any("device_count" in text and "world_size" in text for text in compared):
+            return any(isinstance(statement, ast.Raise) for statement in branch.body)
+    raise ValueError("ParallelConfig compares no world_size with a number of devices")
 
 
 # Expert parallelism

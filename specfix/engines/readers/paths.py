@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from specfix.engines.facts.decisions import Condition
+from specfix.engines.compiled import Condition
 from specfix.engines.readers.annotations import Unreadable, allowed
 from specfix.engines.source.joining import ends, every, negated
 from specfix.engines.source.lift import Lifter

@@ -6,8 +6,9 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from specfix.engines.compiled import Condition
 from specfix.engines.facts.backends import PlatformFacts
-from specfix.engines.facts.decisions import Condition, Step
+from specfix.engines.facts.decisions import Step
 from specfix.engines.readers.answers import PLATFORMS, Answers
 from specfix.engines.readers.backends import class_paths, kv_cache_dtypes
 from specfix.engines.readers.folding import both, negated, pruned, steps

@@ -35,7 +35,8 @@ def read_rope(tree: SourceTree, unknown: dict[str, str]) -> RopeFacts:
     file = next((file for file in FILES if tree.function(file, "get_rope")), None)
     function = tree.function(file, "get_rope") if file else None
     if file is None or function is None:
-        unknown["rope.rows"] = unknown["rope.mrope"] = unknown["rope.needed"] = f"no get_rope in {FILES[0]}"
+        facts = ("rope.rows", "rope.mrope", "rope.needed", "rope.types")
+        unknown |= dict.fromkeys(facts, f"no get_rope in {FILES[0]}")
         return RopeFacts(None, None)
     classes = Classes(tree)
     rows: dict[str, Rows] = {}
@@ -58,7 +59,17 @@ def read_rope(tree: SourceTree, unknown: dict[str, str]) -> RopeFacts:
         unknown["rope.mrope"] = "get_rope has no branch for mrope_section"
     needed = dict(sorted(_needed(function).items()))
     bounded = _bounds_share(function)
-    return RopeFacts(dict(sorted(rows.items())), mrope, needed, bounded, tuple(sorted(fractions)))
+    types = _types(function)
+    if types is None:
+        unknown["rope.types"] = "get_rope refuses no type"
+    return RopeFacts(dict(sorted(rows.items())), mrope, needed, bounded, tuple(sorted(fractions)), types)
+
+
+def _types(function: ast.FunctionDef) -> tuple[str, ...] | None:
+    """All types that are asked for, where another is refused: ``raise ValueError(f"… {scaling_type}")``."""
+    if not any(TYPE in ast.unparse(node) for node in walk(function, ast.Raise)):
+        return None
+    return tuple(sorted({each for node in walk(function, ast.If) for each in _tested(node.test)[0]}))
 
 
 def _fractions_only(classes: Classes, file: str, name: str) -> bool:

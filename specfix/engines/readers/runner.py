@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal
 
-from specfix.engines.conditions import names
 from specfix.engines.facts.decisions import RunnerFacts, Step
 from specfix.engines.runner import ENVIRONMENT, VARIABLE
 from specfix.engines.source.joining import TRUE
@@ -79,7 +78,7 @@ def _needs_triton(tree: SourceTree, lifter: Lifter) -> bool:
         raising += lifter.ways(VALIDATION)
     if tree.function(WORKER, "Worker.__init__"):
         raising += Lifter(tree, WORKER, "Worker").ways("__init__")
-    return any(step.then == RAISES and "HAS_TRITON" in names(step.when) for step in raising)
+    return any(step.then == RAISES and "HAS_TRITON" in step.names for step in raising)
 
 
 def _defaults(tree: SourceTree, lifter: Lifter, steps: Iterable[Step]) -> dict[str, object]:
@@ -88,7 +87,7 @@ def _defaults(tree: SourceTree, lifter: Lifter, steps: Iterable[Step]) -> dict[s
     Objects whose attributes are named too (speculative_config) are left out: being there is no default.
     """
     found: dict[str, object] = {}
-    named = set().union(*(names(step.when) for step in steps))
+    named = set().union(*(step.names for step in steps))
     for name in {name for name in named if not any(other.startswith(f"{name}.") for other in named)}:
         if name == VARIABLE:
             found[name] = _default_of_variable(tree)

@@ -16,7 +16,7 @@ from specfix.engines.source.tree import SourceTree, literal, walk
 COMMAND_FACTS = (
     *("flags", "yaml_nested", "yaml_false"),
     *("positional", "abbreviations", "underscores", "dotted", "dotted_lists", "dotted_sizes", "json_sizes"),
-    *("level_flag", "model_flag", "sizes", "size_fractions", "config_classes"),
+    *("level_flag", "model_flag", "model_first", "sizes", "size_fractions", "config_classes"),
 )
 ENVS = "envs.py"
 BACKEND_VARIABLE = "VLLM_ATTENTION_BACKEND"

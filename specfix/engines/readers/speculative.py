@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from specfix.engines.compiled import Condition
 from specfix.engines.conditions import names
-from specfix.engines.facts.decisions import Condition, Step
+from specfix.engines.facts.decisions import Step
 from specfix.engines.facts.speculative import Key, SpeculativeFacts
 from specfix.engines.readers.annotations import Unreadable, allowed
 from specfix.engines.readers.config_classes import STDLIB, made_by

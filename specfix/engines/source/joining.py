@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from specfix.engines.facts.decisions import Condition
+from specfix.engines.compiled import Condition
 
 TRUE: Condition = ["const", True]
 FALSE: Condition = ["const", False]

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from specfix.engines.compiled import Condition
 from specfix.engines.conditions import ITEM, names
-from specfix.engines.facts.decisions import Condition, Step
+from specfix.engines.facts.decisions import Step
 from specfix.engines.source.joining import FALSE, either_way, ends, every, is_lifted, negated
 from specfix.engines.source.tree import SourceTree, dotted, literal, walk
 from specfix.engines.source.words import COMPARED_BY

@@ -23,9 +23,12 @@ DATA = Path(__file__).parent / "classes.txt"
 SCHEMA = "specfix/transformers-v1"
 BASE = "PreTrainedConfig"  # the class under all others, by its name of today
 CHECKS = "checks_types"  # mark of the base class: config classes refuse values of other types than their fields'
+# mark of the base class: config classes refuse layer_types that are not one for each layer; false of a class that has a
+# check of its own
+COUNTS = "counts_layers"
 FIELDS = ("defaults", "derived", "unknown")  # sections of which a field is in one
 
-State = dict[str, Any]  # sections of a ConfigClass as JSON, empty ones left out; and CHECKS
+State = dict[str, Any]  # sections of a ConfigClass as JSON, empty ones left out; and the marks
 
 _CLAUSE = re.compile(r"(?P<sign>===?|!=|<=?|>=?|~=)\s*(?P<numbers>\d+(?:\.\d+)*)(?P<all>\.\*)?")
 _END = 1 << 30  # above any patch number
@@ -65,6 +68,15 @@ def types_checked(required: str | None = None) -> bool:
     """Whether the config classes of all known minors in the range check the types of their fields. MissingFact as in
     :func:`class_defaults`."""
     return all(state and state.get(CHECKS) for state in _states(_lines(), BASE, minors(required)).values())
+
+
+@cache
+def layers_counted(name: str, required: str | None = None) -> bool:
+    """Whether the config class ``name`` of all known minors in the range, by its model type or its own name, refuses
+    layer_types of another number than num_hidden_layers. MissingFact as in :func:`class_defaults`."""
+    wanted = minors(required)
+    base, own = _states(_lines(), BASE, wanted), _states(_lines(), name, wanted)
+    return all((base[minor] or {}).get(COUNTS) and (own[minor] or {}).get(COUNTS) is not False for minor in wanted)
 
 
 def named_in(path: str) -> bool:

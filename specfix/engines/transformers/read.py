@@ -8,16 +8,17 @@ from dataclasses import asdict
 from pathlib import Path
 
 from specfix.engines.facts.classes import ConfigClass
-from specfix.engines.source.classes import Class
+from specfix.engines.source.classes import Class, Lineage
 from specfix.engines.source.defaults import Defaults
 from specfix.engines.source.symbolic.machine import ROOTS
 from specfix.engines.source.tree import SourceTree, dotted, literal, walk
-from specfix.engines.transformers.lookup import BASE, CHECKS, FIELDS, State, same
+from specfix.engines.transformers.lookup import BASE, CHECKS, COUNTS, FIELDS, State, same
 from specfix.errors import CannotCheck
 
 PACKAGE = "transformers"
 ROOT_FILE = "configuration_utils.py"
 MAPPING = "CONFIG_MAPPING_NAMES"
+LAYERS_CHECK = "validate_layer_type"  # strict classes run all methods of such names
 OTHER_FRAMEWORKS = ("modeling_tf_", "modeling_flax_")
 MAPPING_FILES = ("models/auto/auto_mappings.py", "models/auto/configuration_auto.py")
 
@@ -25,7 +26,8 @@ MAPPING_FILES = ("models/auto/auto_mappings.py", "models/auto/configuration_auto
 def read_classes(package: Path) -> dict[str, State]:
     """Each model type's config class of the Transformers package folder ``package``, without what is its base class's;
     under their own names the base class and those inner classes that are no model type's. The base class is marked
-    where it and all others are ``strict``. CannotCheck where it is no such package."""
+    where it and all others are ``strict``, and where it counts layers; a class whose own check takes the place of that
+    is marked, too. CannotCheck where it is no such package."""
     tree = SourceTree(package)
     types = dict(_mapping(tree))
     reader = Defaults(tree, PACKAGE)
@@ -50,9 +52,27 @@ def read_classes(package: Path) -> dict[str, State]:
                 facts.parts[key] = key_of(index.get(part), part, types)
                 wanted.setdefault(facts.parts[key], part)
         found[name] = _without(_state(facts), found[BASE])
-    if checked:
-        found[BASE][CHECKS] = True
+        if not _leaves_check(reader.classes.lineage(index[class_name])):
+            found[name][COUNTS] = False
+    counts = checked and _counts_layers(base)
+    found[BASE] |= {CHECKS: True} if checked else {}
+    found[BASE] |= {COUNTS: True} if counts else {}
     return found
+
+
+def _counts_layers(base: Class) -> bool:
+    """``… self.num_hidden_layers != len(layers): raise``."""
+    check = base.members().get(LAYERS_CHECK)
+    return any(
+        "self.num_hidden_layers != len(" in ast.unparse(branch.test) and isinstance(branch.body[0], ast.Raise)
+        for branch in (walk(check, ast.If) if check else ())
+    )
+
+
+def _leaves_check(lineage: Lineage) -> bool:
+    """Whether that check is the base class's."""
+    found = lineage.find(LAYERS_CHECK)
+    return found is None or found[0].file == ROOT_FILE
 
 
 def read_models(package: Path) -> set[str]:

@@ -156,6 +156,8 @@ def rules(whole: Any) -> dict[str, Any]:
         "dotted_sizes": read("speculative_config", "m", "--speculative-config.a", "2k") == {"a": 2000},
         "level_flag": "optimization-level" if level != usual else None,
         "model_flag": "x/y" in (read("model_tag", "--model", "x/y"), read("model", "--model", "x/y")),
+        "model_first": read("model_tag", "m", "--served-model-name=a") == "m"
+        and read("model_tag", "--served-model-name=a", "m") is REFUSED,
         "yaml_nested": yaml("additional_config", "additional-config: {a: 1}") == {"a": 1},
         "yaml_false": [
             yaml("enable_prefix_caching", "enable-prefix-caching: false"),

@@ -5,13 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import ModuleType
 
+import pytest
+
+TOKEN = "hf_secretsecretsecretsecretsecretsec"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -19,7 +26,8 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 class FakeHub:
     """Repositories by name, each a map of file names to bytes.
 
-    ``statuses`` maps a part of a path to the status, and the ``X-Error-Code``, with which it is refused;
+    ``statuses`` maps a part of a path to the status, and the ``X-Error-Code``, with which it is refused; ``faults``
+    maps one to what answers in its place, where that says so;
     ``requests`` are those that came: method, path, Range, and whether with a token; ``sent`` counts the bytes
     of files; without ``ranges`` each file is sent whole; without ``answers`` the connection is closed; without
     ``sizes`` its list of files does not tell them.
@@ -27,6 +35,7 @@ class FakeHub:
 
     repositories: dict[str, dict[str, bytes]] = field(default_factory=dict)
     statuses: dict[str, tuple[int, str]] = field(default_factory=dict)
+    faults: dict[str, Callable[[BaseHTTPRequestHandler], bool]] = field(default_factory=dict)
     requests: list[tuple[str, str, str | None, bool]] = field(default_factory=list)
     sent: int = 0
     ranges: bool = True
@@ -43,6 +52,8 @@ class FakeHub:
         path = handler.path.partition("?")[0]
         token = handler.headers.get("Authorization") is not None
         self.requests.append((handler.command, path, handler.headers.get("Range"), token))
+        if any(part in path and fault(handler) for part, fault in self.faults.items()):
+            return None
         for part, (status, code) in self.statuses.items():
             if part in path:
                 return respond(handler, status, b"{}", {"X-Error-Code": code} if code else {})
@@ -114,3 +125,43 @@ def running(hub: FakeHub) -> Iterator[FakeHub]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FakeHub, Path]]:
+    """``huggingface_hub`` reads its environment when it is imported: here anew, with our server and cache."""
+    cache = tmp_path_factory.mktemp("hub") / "cache"
+    before = forget()
+    with running(FakeHub()) as server, pytest.MonkeyPatch.context() as environment:
+        environment.setenv("HF_ENDPOINT", server.endpoint)
+        environment.setenv("HF_HUB_CACHE", str(cache))
+        environment.setenv("HF_TOKEN", TOKEN)
+        environment.delenv("HF_HUB_OFFLINE", raising=False)
+        yield server, cache
+        forget()
+    sys.modules.update(before)
+
+
+def forget() -> dict[str, ModuleType]:
+    """Take the library out of the modules that are imported."""
+    names = [name for name in sys.modules if name.partition(".")[0] == "huggingface_hub"]
+    return {name: sys.modules.pop(name) for name in names}
+
+
+@pytest.fixture
+def cache(library: tuple[FakeHub, Path]) -> Path:
+    """A cache that is not there yet."""
+    _, cache = library
+    if cache.is_file():
+        cache.unlink()
+    shutil.rmtree(cache, ignore_errors=True)
+    return cache
+
+
+@pytest.fixture
+def fake(library: tuple[FakeHub, Path], cache: Path) -> FakeHub:
+    """A Hub without repositories."""
+    server, _ = library
+    fresh = FakeHub(endpoint=server.endpoint)
+    vars(server).update(vars(fresh))
+    return server

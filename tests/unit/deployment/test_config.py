@@ -53,10 +53,9 @@ def test_vllm_eagle_format_falls_back_to_its_model() -> None:
 
 
 def test_at_knows_the_line() -> None:
-    assert OMNI.at("/thinker_config/text_config/hidden_size") == Location(
-        "config.json", "/thinker_config/text_config/hidden_size", 7
-    )
-    assert OMNI.at("/absent") == Location("config.json", "/absent", None)
+    pointer = "/thinker_config/text_config/hidden_size"
+    assert (OMNI.at(pointer), OMNI.at(pointer).line) == (Location("config.json", pointer), 7)
+    assert (OMNI.at("/absent"), OMNI.at("/absent").line) == (Location("config.json", "/absent"), None)
 
 
 WRONG = [

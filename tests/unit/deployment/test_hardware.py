@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -200,7 +201,11 @@ def test_the_snippet_counts_as_vllm_does(tmp_path: Path) -> None:
         "            'c': N(driver=N(is_active=lambda: False))}\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", probe.COUNT_DRIVERS], cwd=tmp_path, capture_output=True, text=True, check=True
+        [sys.executable, "-c", probe.COUNT_DRIVERS],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout == "1\n"
 

@@ -29,7 +29,8 @@ def test_integer_and_number() -> None:
 
 def test_at_says_where_an_absent_key_would_stand() -> None:
     target = Target("target", config({"text_config": {"hidden_size": 1}, "vocab_size": 2}))
-    assert target.at("hidden_size") == Location("config.json", "/text_config/hidden_size", 3)
+    place = target.at("hidden_size")
+    assert (place, place.line) == (Location("config.json", "/text_config/hidden_size"), 3)
     assert target.at("vocab_size").pointer == "/vocab_size"
     assert target.at("max_position_embeddings").pointer == "/text_config/max_position_embeddings"
     head = draft(SPECULATORS)

@@ -8,8 +8,9 @@ from textwrap import dedent
 
 import pytest
 
+from specfix.engines.compiled import Condition
 from specfix.engines.conditions import choose, evaluate, holding, names
-from specfix.engines.facts.decisions import Condition, Step
+from specfix.engines.facts.decisions import Step
 from specfix.engines.source.lift import RAISES, Lifter
 from specfix.engines.source.tree import SourceTree, walk
 

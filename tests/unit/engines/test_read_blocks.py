@@ -261,8 +261,25 @@ def test_whether_an_override_is_checked(tmp_path: Path, assigned: str, checked: 
         """
     facts, unknown = read(tmp_path, {"v1/core/kv_cache_utils.py": planner})
     assert facts.override_checked is checked and "blocks.override_checked" not in unknown
+    assert facts.null_reserved is False
+    left = "    check_memory = [memory - _pool_bytes_per_block(groups) for memory in available_memory]\n        "
+    facts, _ = read(tmp_path, {"v1/core/kv_cache_utils.py": f"{planner}{left}"})
+    assert facts.null_reserved is checked
+
+
+@pytest.mark.parametrize(("then", "checked"), [("raise ValueError", True), ("log()", False)])
+def test_whether_one_sequence_must_fit(tmp_path: Path, then: str, checked: bool) -> None:
+    check = f"def check_enough_kv_cache_memory(available_memory):\n    if needed_memory > available_memory: {then}\n"
+    facts, _ = read(tmp_path, {"v1/core/kv_cache_utils.py": check})
+    assert facts.sequence_checked is checked
 
 
 def test_a_release_without_a_planner(tmp_path: Path) -> None:
     facts, unknown = read(tmp_path, {"__init__.py": ""})
-    assert facts.override_checked is None and "blocks.override_checked" in unknown
+    assert (
+        facts.override_checked is None
+        and {
+            *("blocks.override_checked", "blocks.null_reserved", "blocks.sequence_checked"),
+        }
+        <= unknown.keys()
+    )

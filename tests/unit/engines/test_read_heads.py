@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from specfix.engines.facts.drafting import Borrowing
+from specfix.engines.readers.borrowing import read_borrowing, read_load_config, read_mask_places
 from specfix.engines.readers.heads import (
     built_beside,
     passes_bias,
-    read_borrowing,
+    passes_unknown,
     read_head,
-    read_load_config,
-    read_mask_places,
     refuses_missing,
     strict_loader,
 )
@@ -287,3 +286,20 @@ def test_a_bias_without_a_place(tmp_path: Path, loading: str, loader: str, passe
     lineage = classes.lineage(inner)
     method = lineage.method("load_weights")
     assert method and passes_bias(classes, lineage, method[1]) is passed
+
+
+@pytest.mark.parametrize(
+    ("statement", "passed"),
+    [
+        ("if name not in params_dict: continue", True),
+        ("if name.endswith('.bias') and name not in params_dict: continue", False),
+        ("if name not in params_dict: raise KeyError", False),
+        ("if 'sink' in name:\n                if name not in params_dict: continue", False),
+        ("for each in stacked: pass\n            else:\n                if name not in params_dict: continue", True),
+    ],
+)
+def test_names_that_are_passed_over(tmp_path: Path, statement: str, passed: bool) -> None:
+    loading = f"def load_weights(self, weights):\n        for name in weights:\n            {statement}\n"
+    classes = Classes(tree(tmp_path, **{f"{MODELS}inner": f"class Inner:\n    {loading}"}))
+    (inner,) = classes.at("inner:Inner")
+    assert inner is not None and passes_unknown(classes.lineage(inner)) is passed

@@ -109,6 +109,20 @@ def test_who_reads_the_drafts_tensor_parallel_size(tmp_path: Path) -> None:
     assert facts.draft_tp_heeded == ("", "draft_model")
 
 
+@pytest.mark.parametrize(
+    ("then", "counted"), [("raise ValueError", True), ("if not ray: raise ValueError", False), (None, None)]
+)
+def test_ranks_beyond_the_devices(tmp_path: Path, then: str | None, counted: bool | None) -> None:
+    config = (
+        "class ParallelConfig:\n    def __post_init__(self):\n        if self.world_size > 1:\n            count = 1\n"
+    )
+    if then is not None:
+        config += f"        elif is_cuda() and device_count() < self.world_size:\n            {then}\n"
+    facts, unknown = read(tmp_path, {"config/parallel.py": config})
+    assert facts.ranks_counted is counted
+    assert ("parallel.ranks_counted" in unknown) == (counted is None)
+
+
 def test_context_parallelism(tmp_path: Path) -> None:
     mark = "supports_mtp_with_cp_non_trivial_interleave_size"
     files = {

@@ -234,6 +234,21 @@ def test_how_a_command_is_read(tmp_path: Path) -> None:
     assert [getattr(newer, name) for name in names] == [True, True, False, True, "level", True, True]
 
 
+def test_a_model_that_must_stand_before_its_served_name(tmp_path: Path) -> None:
+    named = changed(
+        "arguments.py",
+        "\n        return parser\n",
+        "\n        parser.add_argument('--served-model-name')\n        return parser\n",
+    )
+    check = """
+            if args[1].startswith("-") and any(re.match("--served[-_]model", arg) for arg in args):
+                raise ValueError("the model first")
+            return super().parse_args("""
+    strict = PARSING.replace("\n            return super().parse_args(", check)
+    assert serve(tmp_path / "loose", named)[0].model_first is False
+    assert serve(tmp_path / "strict", {**named, "parsing.py": strict})[0].model_first is True
+
+
 def test_a_switch_with_an_inverse_and_one_that_is_deprecated(tmp_path: Path) -> None:
     action = """
     import argparse

@@ -121,7 +121,7 @@ FLAT = """
         elif scaling_type == "odd_long":
             rotary_emb = OneOfThemEmbedding(head_size, 2, max_position, original_max_position)
         else:
-            raise ValueError("unknown type")
+            raise ValueError(f"unknown type {scaling_type}")
         return rotary_emb
 """
 NESTED = """
@@ -177,6 +177,14 @@ def test_each_type_has_the_rows_of_its_class(tmp_path: Path) -> None:
     assert set(unknown) == {"rope.rows.computed", "rope.rows.odd", "rope.rows.odd_long"}
 
 
+def test_the_types_that_are_known(tmp_path: Path) -> None:
+    facts, unknown = read(tmp_path / "refuses", FLAT)
+    named = ("computed", "deep_llama", "deep_yarn", "default", "dynamic", "linear", "long", "odd", "odd_long")
+    assert facts.types == (*named, "quotient", "yarn") and "rope.types" not in unknown
+    facts, unknown = read(tmp_path / "takes_any", NESTED)
+    assert facts.types is None and "rope.types" in unknown
+
+
 @pytest.mark.parametrize(
     ("test", "bounded"),
     [
@@ -214,13 +222,13 @@ def test_the_older_shape_without_parameters_first(tmp_path: Path) -> None:
     facts, unknown = read(tmp_path, NESTED)
     assert facts.rows == {"default": "max_position", "dynamic": "max_position*factor"}
     assert facts.mrope is None
-    assert list(unknown) == ["rope.mrope"]
+    assert set(unknown) == {"rope.mrope", "rope.types"}
 
 
 def test_a_source_without_get_rope(tmp_path: Path) -> None:
     facts, unknown = read(tmp_path, "")
     assert facts == RopeFacts(None, None)
-    assert set(unknown) == {"rope.rows", "rope.mrope", "rope.needed"}
+    assert set(unknown) == {"rope.rows", "rope.mrope", "rope.needed", "rope.types"}
 
 
 @pytest.mark.parametrize(("version", "dynamic"), [("0.21.0", "max_position*factor"), ("0.22.1", "max_position")])

@@ -155,6 +155,35 @@ def test_classes_that_check_types(changed: dict[str, str | None], checked: bool,
     assert not any("checks_types" in state for name, state in found.items() if name != "PreTrainedConfig")
 
 
+CHECK = """
+    def validate_layer_type(self):
+        if self.num_hidden_layers != len(self.layer_types):
+            raise ValueError
+"""
+
+
+@pytest.mark.parametrize(
+    ("strict", "base", "own", "marks"),
+    [
+        (STRICT, CHECK, "", (True, None)),
+        (STRICT, CHECK, "    def validate_layer_type(self): ...\n", (True, False)),
+        (STRICT, "", "", (None, None)),
+        (STRICT, CHECK.replace("raise ValueError", "log()"), "", (None, None)),
+        (None, CHECK, "", (None, None)),
+    ],
+)
+def test_classes_that_count_layers(
+    strict: dict[str, str] | None, base: str, own: str, marks: tuple[bool | None, bool | None], tmp_path: Path
+) -> None:
+    folder = package(tmp_path, 64, strict=strict)
+    for name, more in (("configuration_utils.py", base), ("models/tiny/configuration_tiny.py", own)):
+        file = folder / name
+        file.write_text(f"{file.read_text().rstrip()}\n{more}")
+    found = read_classes(folder)
+    assert (found["PreTrainedConfig"].get("counts_layers"), found["tiny_vl"].get("counts_layers")) == marks
+    assert found["tiny"].get("counts_layers") is None
+
+
 @pytest.mark.parametrize("end", STRICT)
 def test_one_class_that_checks_no_types(end: str, tmp_path: Path) -> None:
     imports = {other: text for other, text in STRICT.items() if other != end}

@@ -85,9 +85,9 @@ def test_draft_tokens(engine: Engine) -> None:
 
 
 def test_sizes_in_steps() -> None:
-    assert stepped(20, NEW) == [1, 2, 4, 8, 16]
-    assert stepped(280, NEW)[-3:] == [248, 256, 272]
-    assert stepped(280, OLD)[-1] == 280
+    assert stepped(20, wide=True) == (1, 2, 4, 8, 16)
+    assert stepped(280, wide=True)[-3:] == (248, 256, 272)
+    assert stepped(280, wide=False)[-1] == 280
 
 
 @pytest.mark.parametrize(

@@ -67,3 +67,8 @@ def test_another_folder(target: Target, small_engine: SmallEngine) -> None:
 )
 def test_values_that_do_nothing(name: str, value: Any, nothing: bool) -> None:
     assert neutral(name, value) is nothing
+
+
+@pytest.mark.parametrize("value", [10**399, -(10**399), float("inf"), float("nan")])
+def test_a_number_that_no_float_holds_is_not_neutral(value: float) -> None:
+    assert not neutral("min_p", value)

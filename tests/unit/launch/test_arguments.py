@@ -10,11 +10,12 @@ import pytest
 
 from specfix.engines.find import find_engine
 from specfix.errors import CannotCheck
-from specfix.launch.arguments import Arguments, read_arguments
+from specfix.launch.arguments import Arguments, Given, read_arguments
 from specfix.launch.script import commands
 from specfix.launch.words import Word
 
 NEW, OLD = find_engine("0.32.0"), find_engine("0.10.0")
+SWALLOWS = find_engine("0.16.0")
 DEEP = "[" * 500 + "]" * 500
 
 
@@ -100,6 +101,43 @@ def test_what_is_refused(text: str, message: str, nearest: str | None) -> None:
     (misfit,) = read(text).misfits
     assert message in misfit.message and not misfit.ignored
     assert misfit.nearest == nearest
+
+
+@pytest.mark.parametrize(
+    ("text", "model"),
+    [
+        ("--served-model-name a m", "m"),
+        ("--enforce-eager --served_model_name=a m", "m"),
+        ("--enforce-eager m --served-model-name a", "m"),
+        ("--served-model-name a", None),
+    ],
+)
+def test_the_model_stands_first_beside_its_served_name(text: str, model: str | None) -> None:
+    arguments = read(text)
+    (misfit,) = arguments.misfits
+    assert "wants the model as the first argument" in misfit.message and misfit.then is None
+    assert arguments.options["served_model_name"].value == ["a"]
+    assert arguments.model == (model and Given(model, Word(model)))
+
+
+@pytest.mark.parametrize("text", ["m --served-model-name a", "--served-model-name a --model m", "--port 1 m"])
+def test_a_model_that_is_found(text: str) -> None:
+    for engine in (NEW, SWALLOWS):
+        arguments = read(text, engine)
+        assert not arguments.misfits and arguments.model is not None and arguments.model.value == "m"
+
+
+def test_a_model_that_an_option_swallows() -> None:
+    for text, engine in (("--served-model-name a b m", SWALLOWS), ("--served-model a b m", NEW)):
+        arguments = read(text, engine)
+        (misfit,) = arguments.misfits
+        assert 'takes "m" for one more value of --served-model' in misfit.message
+        assert misfit.then == "It serves its default, Qwen/Qwen3-0.6B."
+        assert arguments.options["served_model_name"].value == ["a", "b"]
+        assert arguments.model is not None and arguments.model.value == "m"
+    arguments = read("--enforce-eager m --served-model-name=a", SWALLOWS)
+    assert not arguments.misfits and arguments.model is not None
+    assert read("--served-model-name m", SWALLOWS).model is None  # a name alone is a name
 
 
 def test_releases_differ() -> None:

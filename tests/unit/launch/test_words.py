@@ -35,7 +35,7 @@ def texts(script: str) -> list[list[str]]:
         ("a $(b ')' \"(\" \\( x) c\nd", [["a", "$(b ')' \"(\" \\( x)", "c"], ["d"]]),
         ('a "$(cd "$(b ")")" && c)" d', [["a", '$(cd "$(b ")")" && c)', "d"]]),
         ("a $(b \"don't $x\") c 'd'", [["a", '$(b "don\'t $x")', "c", "d"]]),
-        ("a $(cat <<E\ndon't\nE\n) c", [["a", "$(cat <<E\ndon't\nE\n)", "c"]]),
+        ("a $(cat <<E $x\ndon't\nE\n) c", [["a", "$(cat <<E $x\ndon't\nE\n)", "c"]]),
         ("a $((1 + (2))) c", [["a", "$((1 + (2)))", "c"]]),
         ("a '' \"\"", [["a", "", ""]]),
         ("", []),
@@ -216,6 +216,29 @@ def test_a_script_may_ask_for_its_own_folder(asked: str, tmp_path: Path) -> None
     assert [(word.text, word.unknown) for word in found.words[1:]] == [(f"{tmp_path.resolve()}/target", None)]
     *_, found = commands(script, "compose.yaml")  # a text in some other file
     assert found.words[1].unknown == asked
+
+
+@pytest.mark.parametrize(
+    ("given", "value"),
+    [
+        ('$(cat <<\'EOF\'\n{"a": "$x"}\nEOF\n)', '{"a": "$x"}'),
+        ('$(cat <<EOF\n{"a": "$KNOWN"}\n\nEOF\n)', '{"a": "b c"}'),
+        ('"$(cat <<-"END"\n\tx\n\t\ty z\n\tEND\n)"', "x\ny z"),
+        ("$(cat << E\ndon't (do) it\nE\n)", "don't (do) it"),
+        ("$(cat <<E\n$OTHER\nE\n)", None),
+        ("$(cat <<E\n$(date)\nE\n)", None),
+        ("$(cat <<E\n\\$KNOWN\nE\n)", None),
+        ("$(cat <<E\n${KNOWN:-x}\nE\n)", None),
+        ("$(cat <<E\na\nE\necho b\nE\n)", None),
+        ("$(cat file <<E\na\nE\n)", None),
+        ("$(cat <<E | tr a b\na\nE\n)", None),
+        ("$(jq . <<E\n{}\nE\n)", None),
+    ],
+)
+def test_a_text_that_stands_in_the_script(given: str, value: str | None) -> None:
+    (command,) = commands(f"KNOWN='b c'\nSPEC={given}\nvllm serve m -sc \"$SPEC\"\n", "run.sh")
+    word = command.words[-1]
+    assert (None if word.unknown else word.text) == value
 
 
 def test_variables_of_unlikely_length_are_refused_or_unknown() -> None:

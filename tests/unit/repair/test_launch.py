@@ -22,8 +22,9 @@ from specfix.deployment import Target
 from specfix.engines.facts.serving import Flag, ServeFacts
 from specfix.engines.find import find_engine
 from specfix.errors import CannotCheck
+from specfix.repair.apply import overridable
 from specfix.repair.files import launch_sh, serve_yaml
-from specfix.repair.launch import Launch, Place, check_path, overridable
+from specfix.repair.launch import Launch, Place, check_path
 
 from .pairs import OPTIONS, ROOT, change, state, write_pair
 

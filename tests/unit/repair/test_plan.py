@@ -10,7 +10,7 @@ import pytest
 
 from specfix.checker import Finding, Repair, Rule, rule
 from specfix.checker.report import Report
-from specfix.checker.run import run
+from specfix.checker.run import Chosen, run
 from specfix.deployment import Deployment, Draft, Serving
 from specfix.deployment.load import load_deployment
 from specfix.engines.find import find_engine
@@ -42,7 +42,7 @@ def plan(tmp_path: Path, *rules: Rule, unsafe: bool = False, serving: Serving | 
     engine = find_engine("0.26.0")
 
     def check(deployment: Deployment) -> Report:
-        return run(deployment, engine, rules, PROVIDERS)
+        return run(deployment, engine, Chosen(rules), PROVIDERS)
 
     def recheck(changes: Changes) -> Report:
         return check(apply(before, changes))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from specfix.checker.registry import load_rules
-from specfix.checker.run import run
+from specfix.checker.run import Chosen, run
 from specfix.facts import PROVIDERS
 from specfix.repair.apply import apply
 from specfix.repair.plan import identity, make_plan
@@ -31,8 +31,8 @@ def test_example(case: Case, tmp_path: Path) -> None:
         assert (repair.safety == "manual") == (not repair.changes), f"{found.code}: {repair.safety}"
         if repair.changes:
             assert {surface for surface, _, _ in repair.changes} == set(repair.surfaces), found.code
-    before = report.deployment
-    plan = make_plan(report, lambda changes: run(apply(before, changes), report.engine, RULES, PROVIDERS), unsafe=True)
+    before, asked = report.deployment, Chosen(RULES)
+    plan = make_plan(report, lambda changes: run(apply(before, changes), report.engine, asked, PROVIDERS), unsafe=True)
     for left in plan.left:
         assert left.reason
         assert left.reported.finding.repair is not None and left.reported.finding.repair.safety == "manual"

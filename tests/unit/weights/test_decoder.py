@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
-from specfix.deployment import Target
+import pytest
+from specfix_rules.weights.layers_against_weights import layers_against_weights
+from specfix_rules.weights.model_norm_missing import model_norm_missing
+
+from specfix.deployment import Serving, Target
 from specfix.deployment.config import Config
 from specfix.deployment.model import Tensor
 from specfix.engines.facts.drafting import Decoder
+from specfix.engines.find import find_engine
 from specfix.errors import MissingFact
 from specfix.facts.decoder import BuiltModel
 
@@ -69,3 +74,24 @@ def test_weights_that_are_not_read() -> None:
     for one in (none, other, model("model.layers.0.mlp.up_proj.weight", dtype="I32")):
         with pytest.raises(MissingFact):
             one.tensors  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("flags", "phase"),
+    [
+        ({}, "load"),
+        ({"model_loader_extra_config": {"enable_weights_track": None}}, "load"),
+        ({"model_loader_extra_config": {"enable_weights_track": True}}, "load"),
+        ({"model_loader_extra_config": {"enable_weights_track": False}}, "silent"),
+    ],
+)
+def test_what_is_not_filled_is_told_of_by_the_loader_or_by_nobody(flags: dict[str, Any], phase: str) -> None:
+    serving, one = Serving(flags=flags), model(num_hidden_layers=2, architectures=["Plain"])
+    engine = find_engine("0.26.0")
+    found = [
+        *model_norm_missing.predicate(serving, engine, one),
+        *layers_against_weights.predicate(serving, engine, one),
+    ]
+    assert [each.phase for each in found] == [phase, phase]
+    more = next(layers_against_weights.predicate(serving, engine, model("model.layers.1.x", num_hidden_layers=1)))
+    assert more.phase == "load"  # a name that is not known is refused all the same

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from specfix.checker.registry import load_rules
-from specfix.checker.run import run
+from specfix.checker.run import Chosen, run
 from specfix.deployment import Serving
 from specfix.deployment.load import load_deployment
 from specfix.engines.find import find_engine
@@ -80,7 +80,7 @@ def codes(file: Path, release: str, folder: Path) -> tuple[set[str], set[str]]:
     serving = Serving(method=method, num_speculative_tokens=3, max_model_len=2048, speculative=speculative)
     deployment = load_deployment(str(folder / "target"), str(folder / "draft"), serving, "h200")
     engine = find_engine(f"vllm {release}")
-    report = run(with_class_defaults(deployment, engine), engine, load_rules(), PROVIDERS, select=("WGT", "AUX"))
+    report = run(with_class_defaults(deployment, engine), engine, Chosen(load_rules(), ("WGT", "AUX")), PROVIDERS)
     for one in report.findings:
         print(one.code, one.severity, one.finding.message)
     for skip in report.skipped:

@@ -138,3 +138,12 @@ def test_a_bias_that_is_passed_over() -> None:
     lenient = DraftHead("Head", replace(HEAD, passes_bias=True), head(name, "fc.bias").draft, {})
     assert lenient.passed_over() == ["layers.0.self_attn.q_proj.bias", "fc.bias"]
     assert all(map(lenient.has_place, lenient.tensors)) and not lenient.has_place("gate.bias")
+
+
+def test_norms_that_the_config_has_to_ask_for() -> None:
+    name = "fc_norm.0.weight"
+    built = replace(HEAD, parts=("fc", "fc_norm.*"), keys=("fc_norm",))
+    for asked in (True, False):
+        assert DraftHead("Head", built, head(name).draft, {"fc_norm": asked}).has_place(name) is asked
+    lenient = replace(built, passes_unknown=True)
+    assert DraftHead("Head", lenient, head(name).draft, {"fc_norm": False}).has_place(name)

@@ -1,0 +1,89 @@
+"""KVC014: the KV cache of one sequence is larger than the memory that there is for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from specfix.checker import Finding, Repair, rule
+from specfix.deployment import Hardware, Serving, Target
+from specfix.deployment.expected import is_count
+from specfix.engines import Engine
+from specfix.errors import MissingFact, NotApplicable, known
+from specfix.facts.architecture import architecture_of
+from specfix.facts.blocks import windowed
+from specfix.facts.budget import GIB, size
+from specfix.facts.memory import Memory, utilization
+from specfix.facts.quantisation import stated
+
+BLOCKS, BYTES = "num_gpu_blocks_override", "kv_cache_memory_bytes"
+WIDTHS = {"float16": 2, "bfloat16": 2, "float32": 4}  # bytes of a value
+LAYERS, HEADS = "num_hidden_layers", "num_attention_heads"
+
+
+@rule(
+    "KVC014",
+    "sequence-exceeds-memory",
+    severity="error",
+    evidence=["vllm/v1/core/kv_cache_utils.py: check_enough_kv_cache_memory"],
+    requires=["KVC013", "PAR009"],
+)
+def sequence_exceeds_memory(
+    target: Target,
+    serving: Serving,
+    hardware: Hardware,
+    engine: Engine,
+    served_length: int,
+    served_dtype: str,
+    memory: Memory | None = None,
+) -> Iterator[Finding]:
+    """Not even one sequence of the served length has room in the KV cache."""
+    if hardware.platform == "cpu" or serving.flag(BLOCKS) is not None or served_length <= 0:
+        raise NotApplicable("the size of the cache is another, or is fitted")
+    if size(serving, "decode_context_parallel_size") * size(serving, "prefill_context_parallel_size") > 1:
+        raise NotApplicable("a sequence is split among ranks")
+    if not known(engine.blocks.sequence_checked, f"whether {engine} asks for room for one sequence"):
+        raise NotApplicable("the release does not ask for that")
+    name = architecture_of(target, engine)
+    built = engine.eagle.decoders.get(name)
+    if built is None or windowed(target):
+        raise MissingFact(f"the KV cache of each layer of {name}")
+    gib = known(hardware.memory_gib, f"the memory of {hardware.name}")
+    fixed = serving.flag(BYTES)
+    if fixed is not None and not is_count(fixed):
+        raise MissingFact(f"a whole number as --{BYTES.replace('_', '-')}")
+    weights = memory.needed if memory and memory.target.counted and memory.draft.counted else 0
+    room = int(fixed) if fixed else int(gib * GIB * utilization(serving, engine)) - weights
+    layers = -(-target.integer(LAYERS) // serving.pipeline_parallel_size)
+    heads = target.integer(HEADS)
+    kept = max(1, int(target.number("num_key_value_heads") or heads) // serving.tensor_parallel_size)
+    width = int(
+        (target.number("head_dim") if built.head_dim else None) or target.integer("hidden_size") // max(heads, 1)
+    )
+    value = value_width(target, serving, served_dtype, engine)
+    block = serving.block_size or 1
+    tokens = -(-served_length // block) * block
+    a_token = 2 * layers * kept * width * value
+    if room <= 0 or tokens * a_token <= room:
+        return
+    fitting = room // a_token // block * block
+    rounded = f", in blocks of {block}," if tokens != served_length else ""
+    given = f"--{BYTES.replace('_', '-')}" if fixed else f"of the {gib:g} of {hardware.name}"
+    less = ", less the weights" if weights and not fixed else ""
+    mend = f"a --max-model-len below {fitting}, or more devices" if fitting else "a smaller --block-size"
+    yield Finding(
+        f"One sequence of the served length, {served_length}{rounded} takes {tokens * a_token / GIB:.1f} GiB of KV "
+        f"cache on each device ({layers} layers, {kept} heads of {width}, {value} bytes a value). There is room for "
+        f"{room / GIB:.1f} at most ({given}{less}): {engine} refuses to start.",
+        serving.at("max_model_len" if fitting else "block_size"),
+        "load",
+        related=(hardware.at("memory_gib"),),
+        repair=Repair("manual", mend, ("engine_args",)),
+    )
+
+
+def value_width(target: Target, serving: Serving, served_dtype: str, engine: Engine) -> int:
+    """Bytes of a value in the cache, at least."""
+    asked = serving.kv_cache_dtype or "auto"
+    if asked.startswith("fp8") or (asked == "auto" and (stated(target, engine) or serving.flag("quantization"))):
+        return 1  # a quantised checkpoint may bring scales for the cache
+    return known(WIDTHS.get(served_dtype if asked == "auto" else asked), f"the width of a {asked} cache")
