@@ -130,7 +130,8 @@ def gather(
     if serving.method is not None:
         check_method(serving.method, release)  # the loader would take an unknown one for one without a draft
     deployment = load_deployment(os.fspath(target), None if draft is None else os.fspath(draft), serving, hardware)
-    names_method = deployment.method_given or not as_served  # a config that is still to be written will name it
+    # a config that is still to be written will name it; a draft without marks of its own is left to the release
+    names_method = deployment.method_given or not (as_served or deployment.serving.method == "draft_model")
     deployment = replace(deployment, config_given=as_served, method_given=names_method)
     why = None
     if engine is None and engine_python is None:

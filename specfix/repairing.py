@@ -84,7 +84,10 @@ def prepare(
 ) -> Fixed:
     """The plan, and how what it makes is started. Writes nothing. Raises CannotCheck."""
     folder = output.settled(Path(out))
-    return planned(gather(target, draft, **options), folder, unsafe, keep_draft)
+    case = gather(target, draft, **options)
+    if not case.deployment.config_given:  # the command that is written names the method
+        case = replace(case, deployment=replace(case.deployment, method_given=True))
+    return planned(case, folder, unsafe, keep_draft)
 
 
 def prepare_launch(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from specfix.deployment import Deployment, Draft, Serving
 from specfix.engines import Engine
-from specfix.errors import MissingFact, known
+from specfix.errors import MissingFact, NotApplicable, known
 from specfix.facts.architecture import DraftClasses
 from specfix.record import record
 
@@ -22,6 +22,11 @@ def inner_name(given: str, engine: Engine) -> str:
     return MTP if given in engine.mtp.names else given
 
 
+def knows(method: str, engine: Engine) -> bool:
+    """Whether the release has the method, by whatever name."""
+    return inner_name(method, engine) in {inner_name(name, engine) for name in engine.methods.methods}
+
+
 @record(frozen=True)
 class Settled:
     """The method with which the release's config stage ends. ``word`` is the part of the draft's path that decided it,
@@ -32,9 +37,12 @@ class Settled:
 
 
 def settled_method(deployment: Deployment, draft: Draft, draft_classes: DraftClasses, engine: Engine) -> Settled:
-    """What ``SpeculativeConfig.__post_init__`` makes of the method that the user names, or of none."""
+    """What ``SpeculativeConfig.__post_init__`` makes of the method that the user names, or of none. NotApplicable for a
+    method that the release does not know."""
     steps = known(engine.speculative.methods, f"how {engine} settles the method")
     given = deployment.serving.method if deployment.method_given else None
+    if given is not None and not knows(given, engine):
+        raise NotApplicable(f"{engine} knows no method {given}")
     path = draft.served
     values: dict[str, object] = {
         "method": given,

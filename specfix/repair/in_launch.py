@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -131,7 +132,10 @@ class InLaunch:
 
 def digest_of(given: object) -> str | None:
     """What is to be said of the draft to the compile cache; nothing where the draft's config stays as it is."""
-    return json.loads(given).get("specfix_draft") if isinstance(given, str) else None
+    with suppress(ValueError, RecursionError):  # the flag may hold anything of the user's own
+        held = json.loads(given) if isinstance(given, str) else None
+        return held.get("specfix_draft") if isinstance(held, dict) else None
+    return None
 
 
 def inside(path: str, mounts: Sequence[Mount]) -> str | None:

@@ -33,7 +33,7 @@ def sequence_exceeds_memory(
     hardware: Hardware,
     engine: Engine,
     served_length: int,
-    served_dtype: str,
+    served_dtype: str | None = None,
     memory: Memory | None = None,
 ) -> Iterator[Finding]:
     """Not even one sequence of the served length has room in the KV cache."""
@@ -45,8 +45,6 @@ def sequence_exceeds_memory(
         raise NotApplicable("the release does not ask for that")
     name = architecture_of(target, engine)
     built = engine.eagle.decoders.get(name)
-    if built is None or windowed(target):
-        raise MissingFact(f"the KV cache of each layer of {name}")
     gib = known(hardware.memory_gib, f"the memory of {hardware.name}")
     fixed = serving.flag(BYTES)
     if fixed is not None and not is_count(fixed):
@@ -56,15 +54,19 @@ def sequence_exceeds_memory(
     layers = -(-target.integer(LAYERS) // serving.pipeline_parallel_size)
     heads = target.integer(HEADS)
     kept = max(1, int(target.number("num_key_value_heads") or heads) // serving.tensor_parallel_size)
-    width = int(
-        (target.number("head_dim") if built.head_dim else None) or target.integer("hidden_size") // max(heads, 1)
-    )
-    value = value_width(target, serving, served_dtype, engine)
+    stated_width = target.number("head_dim") if built is None or built.head_dim else None
+    width = int(stated_width or target.integer("hidden_size") // max(heads, 1))
     block = serving.block_size or 1
     tokens = -(-served_length // block) * block
-    a_token = 2 * layers * kept * width * value
-    if room <= 0 or tokens * a_token <= room:
+    values = 2 * layers * kept * width  # of a token
+    if room <= 0 or tokens * values * max(WIDTHS.values()) <= room:
         return
+    value = value_width(target, serving, served_dtype, engine)
+    a_token = values * value
+    if tokens * a_token <= room:
+        return
+    if built is None or windowed(target):  # latent attention, windows and recurrent layers keep less
+        raise MissingFact(f"the KV cache of each layer of {name}")
     fitting = room // a_token // block * block
     rounded = f", in blocks of {block}," if tokens != served_length else ""
     given = f"--{BYTES.replace('_', '-')}" if fixed else f"of the {gib:g} of {hardware.name}"
@@ -81,9 +83,10 @@ def sequence_exceeds_memory(
     )
 
 
-def value_width(target: Target, serving: Serving, served_dtype: str, engine: Engine) -> int:
+def value_width(target: Target, serving: Serving, served_dtype: str | None, engine: Engine) -> int:
     """Bytes of a value in the cache, at least."""
     asked = serving.kv_cache_dtype or "auto"
     if asked.startswith("fp8") or (asked == "auto" and (stated(target, engine) or serving.flag("quantization"))):
         return 1  # a quantised checkpoint may bring scales for the cache
-    return known(WIDTHS.get(served_dtype if asked == "auto" else asked), f"the width of a {asked} cache")
+    name = served_dtype if asked == "auto" else asked
+    return known(None if name is None else WIDTHS.get(name), f"the width of a {asked} cache")

@@ -8,7 +8,7 @@ from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Deployment, Draft
 from specfix.engines import Engine
 from specfix.errors import NotApplicable
-from specfix.facts.method import Settled, inner_name
+from specfix.facts.method import Settled, inner_name, knows
 from specfix.facts.speculative_config import Refusals
 
 
@@ -29,8 +29,7 @@ def method_left_open(
     if deployment.method_given or not deployment.config_given:
         raise NotApplicable("the method is named, or the command is still to be written")
     kind = inner_name(deployment.serving.method or "", engine)
-    known = {inner_name(name, engine) for name in engine.methods.methods}  # MTH007 speaks of what is not among them
-    if kind in {settled_method.method, "draft_model"} or kind not in known:
+    if kind in {settled_method.method, "draft_model"} or not knows(kind, engine):  # MTH007 speaks of what is not known
         return
     refused = any(misfit.option == "method" for misfit in deployment.serving.misfits)
     why = f"its path holds {settled_method.word!r}" if settled_method.word else "nothing in its path says otherwise"

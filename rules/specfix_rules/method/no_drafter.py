@@ -12,7 +12,7 @@ from specfix.engines.conditions import holding
 from specfix.engines.facts.decisions import Step
 from specfix.engines.runner import ENVIRONMENT
 from specfix.errors import MissingFact, known
-from specfix.facts.method import inner_name
+from specfix.facts.method import inner_name, knows
 from specfix.facts.speculative_config import Refusals
 
 CONFIG = "speculative_config"
@@ -44,7 +44,7 @@ def no_drafter(
         else None
     )
     other = Repair("manual", "take another method, or a release that has it", ("speculative_config",))
-    if method not in {inner_name(name, engine) for name in engine.methods.methods}:
+    if not knows(method, engine):
         yield Finding(
             f"{engine} knows no method {method}: it does not start.",
             serving.at("speculative.method"),

@@ -74,3 +74,40 @@ def test_a_draft_that_leaves_its_target_is_judged_as_one_of_its_own(tmp_path: Pa
     assert codes(fixed.report.findings) == ["POS003"] and fixed.written
     assert (tmp_path / "out/draft/config.json").is_file() and not (tmp_path / "out/target").exists()
     assert {change.code for change in fixed.plan.changes.values()} == {"POS003", "KVC003"}
+
+
+def test_a_wrong_value_that_nobody_reads_stays_unread(tmp_path: Path) -> None:
+    target = write_model(tmp_path / "target", {"base": "llama-3.1-8b-instruct"}, BASES)
+    given = {"base": "eagle3-llama-3.1-8b", "max_position_embeddings": 2047, "swa_rope_theta": ""}
+    draft = write_model(tmp_path / "draft", given, BASES)
+    options: dict[str, Any] = {"method": "eagle3", "num_speculative_tokens": 5, "max_model_len": 2048}
+    fixed = specfix.fix(target, draft, out=tmp_path / "out", engine="0.26.0", hardware="h200", **options)
+    assert codes(fixed.report.findings) == ["POS001", "AUX001"]
+    assert codes(fixed.plan.after.findings) == ["AUX001"]
+    assert '"swa_rope_theta": ""' in (tmp_path / "out/draft/config.json").read_text()
+
+
+def test_a_draft_that_moves_is_named_with_its_method(tmp_path: Path) -> None:
+    """The file names one that is refused, and the release would take the repaired draft for a whole model."""
+    sides = {"target": "llama-3.1-8b-instruct", "draft": "eagle3-llama-3.1-8b"}
+    target, draft = (write_model(tmp_path / side, {"base": base}, BASES) for side, base in sides.items())
+    file = tmp_path / "serve.yaml"
+    config = f'{{"method": "eagel3", "model": "{draft}", "num_speculative_tokens": 5, "max_model_len": 8192}}'
+    file.write_text(f"model: {target}\nmax-model-len: 8192\nspeculative-config: '{config}'\n")
+    fixed = write(prepare_launch(file, out=tmp_path / "out", engine="0.16.0", hardware="h200"))
+    assert {"CFG003", "CFG006"} <= set(codes(fixed.report.findings))
+    assert codes(fixed.plan.after.findings) == ["AUX001"]
+    assert '"method": "eagle3"' in (tmp_path / "out/serve.yaml").read_text()
+
+
+@pytest.mark.parametrize("given", ["1", "[1]", "'no JSON'"])
+def test_a_config_of_the_users_own_that_is_no_object(tmp_path: Path, given: str) -> None:
+    sides = {"target": "llama-3.1-8b-instruct", "draft": "eagle3-llama-3.1-8b"}
+    target, draft = (write_model(tmp_path / side, {"base": base}, BASES) for side, base in sides.items())
+    file = tmp_path / "run.sh"
+    config = f'{{"method": "eagle3", "model": "{draft}", "num_speculative_tokens": 5}}'
+    file.write_text(
+        f"vllm serve {target} --max-model-len 2048 --additional-config {given} --speculative-config '{config}'\n"
+    )
+    fixed = write(prepare_launch(file, out=tmp_path / "out", engine="0.32.0", hardware="h200"))
+    assert (tmp_path / "out/run.sh").read_text() == file.read_text() and not fixed.plan.changes
