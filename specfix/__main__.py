@@ -28,4 +28,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    if not getattr(sys.flags, "safe_path", False):
+        del sys.path[0]  # where this was started: nothing is to be imported from there
     sys.exit(main())

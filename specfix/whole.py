@@ -9,13 +9,18 @@ from pathlib import Path
 
 from specfix.errors import CannotCheck
 
+START = 1_000  # bytes of a file, in which its mark stands
+
 FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the quota of the disk is used up"}
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Put ``text`` into the file. Raises CannotCheck where that fails, and then nothing of it is left."""
+def write_whole(path: Path, text: str, mark: str) -> None:
+    """Put ``text`` into the file, new or one of the same kind, which holds the ``mark``; a link is followed. Raises
+    CannotCheck for any other that is there and where writing fails, and then nothing of the text is left."""
     if not path.name:
         raise CannotCheck(f"{str(path)!r} is no name of a file to write")
+    path = path.resolve() if path.is_symlink() else path
+    refuse_another(path, mark)
     beside = path.with_name(f".{path.name}.{os.getpid()}")  # of another run's own, where that writes the same file
     try:
         beside.write_text(text, "utf-8")
@@ -26,6 +31,21 @@ def write_whole(path: Path, text: str) -> None:
         if isinstance(error, OSError):
             raise unwritable(path, error) from None
         raise
+
+
+def refuse_another(path: Path, mark: str) -> None:
+    """Raise CannotCheck for a file of another kind: a device, a pipe, a model's config."""
+    try:
+        if not path.exists():
+            return
+        if not path.is_file():
+            raise CannotCheck(f"{path} is no regular file: choose another place")
+        with path.open("rb") as file:
+            held = file.read(START)
+    except OSError as error:
+        raise unwritable(path, error) from None
+    if held and mark.encode() not in held:
+        raise CannotCheck(f"{path} is another file, and is left as it is: choose another place")
 
 
 def unwritable(path: Path, error: OSError, left: str | None = None) -> CannotCheck:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Annotated
 
@@ -130,15 +131,16 @@ def complain(message: str) -> int:
     from specfix.report.terminal import write
 
     if sys.stderr is not None:
-        write(f"specfix: error: {safe(message)}\n", sys.stderr)
+        with suppress(OSError):  # nobody to tell it to: the status still says it
+            write(f"specfix: error: {safe(message)}\n", sys.stderr)
     return 2
 
 
 def safe(message: str) -> str:
     """What may be said of what strangers wrote: no secret, nothing that a terminal obeys, nothing without end."""
-    from specfix.report.secrets import hidden
+    from specfix.report.secrets import hidden_in_launch
     from specfix.report.terminal import printable
 
-    text = printable(hidden(message))
+    text = printable(hidden_in_launch(message))
     half = MESSAGE_LIMIT // 2
     return text if len(text) <= MESSAGE_LIMIT else f"{text[:half]} … {text[-half:]}"

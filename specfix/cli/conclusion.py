@@ -117,10 +117,10 @@ class Gate:
 
     def write_baseline(self, checks: Sequence[Checked], file: Path) -> None:
         """Write every finding to the file, whole or not at all. Raises CannotCheck."""
-        from specfix.gate.baseline import written
+        from specfix.gate.baseline import SCHEMA, written
         from specfix.whole import write_whole
 
-        write_whole(file, written(checks))
+        write_whole(file, written(checks), mark=SCHEMA)
 
     def status(self, checks: Sequence[Checked]) -> int:
         """The exit status: what could not be checked weighs most."""

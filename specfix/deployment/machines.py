@@ -70,4 +70,4 @@ def load_hardware_file(path: Path) -> Hardware:
 def save(hardware: Hardware, path: Path) -> None:
     """Write ``hardware`` to ``path``, all or nothing. Raises CannotCheck where that fails."""
     facts: dict[str, Any] = {key: value for key, value in asdict(hardware).items() if value is not None}
-    write_whole(path, json.dumps(facts, indent=2) + "\n")
+    write_whole(path, json.dumps(facts, indent=2) + "\n", mark='"platform"')

@@ -35,7 +35,7 @@ GPU_LABELS = (
 EXPANSION = re.compile(r"\$\$|\$\((?P<name>[A-Za-z_][\w.-]*)\)", re.ASCII)
 
 
-LAUNCHES_LIMIT = 1_000  # servers of a file
+LAUNCHES_LIMIT = 200  # servers of a file
 ENV_FILES_LIMIT = 100  # of a service
 DOCUMENTS_LIMIT = 20  # of flags, in a file of which a server reads one
 

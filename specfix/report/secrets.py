@@ -13,21 +13,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from specfix.deployment.serving import COMMON
+
 if TYPE_CHECKING:
     from specfix.checker.report import Checked, Report, Reported
     from specfix.deployment import Serving
 
-NAMES = "TOKEN(?!IZER|S|_ID)|KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL"
+NAMES = "TOKEN(?!IZER|S|_ID)|KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTHORIZATION|(?<![A-Z])PASS(?![A-Z])"
 SECRET = re.compile(NAMES, re.IGNORECASE)
 MASK = "***"
 SHORTEST = 4  # a shorter value is put in the place of its name alone: it may be a part of any word
 HUB_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
-BARE = re.compile(r"(?<=://)[^\s/@\"'<>]+(?=@)|\bhf_[A-Za-z0-9]{16,}")
+BARE = re.compile(
+    r"""(?<=://)(?:[^\s/@"<>]+|[^\s/@:"<>]+:[^\s@"<>]+)(?=@)"""
+    r"""|(?<=:/)[^\s/@:"<>]+:[^\s@"<>]+(?=@)"""  # as a path, which has one slash of the two
+    r"""|\bhf_[A-Za-z0-9]{16,}|(?<=Bearer )[^\s"']+"""
+)
 # in the text of a launch: NAME=value, NAME: value, --flag value, and a value below its name in a list of variables
 NAMED = rf"""[A-Z0-9_]*(?:{NAMES})[A-Z0-9_]*["']?"""
-FLAG = r"""(?:--)?\b(?:hf|api)[-_](?:token|key)["']?"""
+FLAG = rf"""(?:--[\w.-]*(?i:{NAMES})[\w.-]*|\b(?:hf|api)[-_](?:token|key))["']?"""
+# a key of YAML or JSON, at the start of what it is in
+KEY = rf"""(?m:^|[{{,])[ ]*-?[ ]*\\?["']?[\w.-]*(?i:{NAMES})[\w.-]*\\?["']?[ ]*:"""
 WRITTEN = re.compile(
-    rf"""(?P<before>(?:\b{NAMED}[ ]*[=:]|{FLAG}[ ]*[=: ])[ ]*["']?|\bname:[ ]*["']?{NAMED},?\s+value:[ ]*["']?)"""
+    rf"""(?P<before>(?:\b{NAMED}[ ]*[=:]|{FLAG}[ ]*[=: ]|{KEY})[ ]*\\?["']?"""
+    rf"""|\bname:[ ]*["']?{NAMED},?\s+value:[ ]*["']?)"""
     r"""(?P<value>[^\s"',}$-][^\s"',}]*)"""
 )
 
@@ -35,6 +44,18 @@ WRITTEN = re.compile(
 def masked(values: Mapping[str, Any]) -> dict[str, Any]:
     """Variables or flags, with each text hidden whose name says that it is a secret."""
     return {name: MASK if holds_text(value) and SECRET.search(name) else bared(value) for name, value in values.items()}
+
+
+def named(value: Any) -> Iterator[Any]:
+    """What stands under a name that says that it is a secret, at any depth."""
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            if SECRET.search(str(name)):
+                yield each
+            yield from named(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from named(each)
 
 
 def secret(values: Mapping[str, Any]) -> bool:
@@ -49,8 +70,8 @@ def holds_text(value: Any) -> bool:
 
 def bared(value: Any) -> Any:
     """A value, or what it holds, without what is known by itself."""
-    if isinstance(value, dict):
-        return {name: bared(each) for name, each in value.items()}
+    if isinstance(value, Mapping):
+        return masked(value)
     if isinstance(value, list):
         return [bared(each) for each in value]
     return BARE.sub(MASK, value) if isinstance(value, str) else value
@@ -58,7 +79,7 @@ def bared(value: Any) -> Any:
 
 def known(serving: Serving) -> tuple[str, ...]:
     """The secrets that are given, as they are and as JSON writes them, the longest first."""
-    given = [value for values in (serving.env, serving.flags) for name, value in values.items() if SECRET.search(name)]
+    given = [value for values in (serving.env, serving.flags, serving.speculative) for value in named(values)]
     texts = {
         text
         for value in given
@@ -88,10 +109,15 @@ def told(report: Report) -> Report:
     deployment = report.deployment
     serving = deployment.serving
     values = known(serving)
+    texts: dict[str, Any] = {
+        name: hidden(text, values) for name in COMMON if isinstance(text := getattr(serving, name), str)
+    }
     serving = replace(
         serving,
+        **texts,
         env=masked(serving.env),
         flags=masked(serving.flags),
+        speculative=masked(serving.speculative),
         unknown={name: hidden(text, values) for name, text in serving.unknown.items()},
         misfits=tuple(replace(each, message=hidden(each.message, values)) for each in serving.misfits),
     )
@@ -114,7 +140,12 @@ def found(reported: Reported, values: Sequence[str]) -> Reported:
     """A finding as it may be told."""
     finding = reported.finding
     repair = finding.repair and replace(finding.repair, summary=hidden(finding.repair.summary, values))
-    return replace(reported, finding=replace(finding, message=hidden(finding.message, values), repair=repair))
+    at, *related = (
+        replace(place, pointer=hidden(place.pointer, values)) for place in (finding.location, *finding.related)
+    )
+    message = hidden(finding.message, values)
+    finding = replace(finding, message=message, location=at, related=tuple(related), repair=repair)
+    return replace(reported, finding=finding)
 
 
 def told_all(checks: Sequence[Checked]) -> Iterator[Checked]:

@@ -13,6 +13,7 @@ from .cases import Place, here
 from .points import Points, Strike, ended, run, start
 
 KINDS = ["baseline", "hardware"]
+OLDER = 'older, of "platform" or specfix/baseline-v1'  # by which each is known for one of its kind
 
 
 def arguments(place: Place, kind: str) -> list[str]:
@@ -28,7 +29,7 @@ def struck(place: Place, kind: str, strike: Strike) -> list[tuple[int, str, str]
     file = place.work / "file"
     while True:
         step += 1
-        file.write_text("older")
+        file.write_text(OLDER)
         done = run(arguments(place, kind), Points(place.work, step, strike), place.beside)
         if len(done.names) >= step or done.status < 0:
             found.append((done.status, done.said, file.read_text()))
@@ -37,7 +38,7 @@ def struck(place: Place, kind: str, strike: Strike) -> list[tuple[int, str, str]
             for name in left:
                 (place.work / name).unlink()
         else:
-            assert file.read_text() != "older"
+            assert file.read_text() != OLDER
             return found
 
 
@@ -51,12 +52,12 @@ def test_refused_or_ended(tmp_path: Path, kind: str) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
     for status, said, there in struck(place, kind, refuse):
-        assert status == 2 and there == "older"
+        assert status == 2 and there == OLDER
         assert said.startswith(f"specfix: error: {place.work}/file cannot be written: the disk is full (")
     for status, said, there in struck(place, kind, lambda *_: os.kill(os.getpid(), signal.SIGINT)):
-        assert (status, said, there) == (130, "", "older")
+        assert (status, said, there) == (130, "", OLDER)
     for status, _, there in struck(place, kind, lambda *_: os.kill(os.getpid(), signal.SIGKILL)):
-        assert status == -signal.SIGKILL and there in ("older", new)
+        assert status == -signal.SIGKILL and there in (OLDER, new)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -84,3 +85,21 @@ def test_two_baselines_at_once(tmp_path: Path) -> None:
         both = [ended(child, folder) for child, folder in zip(children, folders, strict=True)]
         assert all(each.status != 2 for each in both), both
         assert (place.work / "file").read_text() == whole and place.names() == {"file"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_another_file_is_left(tmp_path: Path, kind: str) -> None:
+    place = Place(tmp_path)
+    file = place.work / "file"
+    file.write_text('{"model_type": "llama"}')
+    assert here(arguments(place, kind)) == 2 and file.read_text() == '{"model_type": "llama"}'
+    file.unlink()
+    os.mkfifo(file)
+    assert here(arguments(place, kind)) == 2 and file.is_fifo()
+
+
+def test_a_link_is_followed(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    (place.work / "file").symlink_to("kept")
+    here(arguments(place, "hardware"))
+    assert (place.work / "file").is_symlink() and "platform" in (place.work / "kept").read_text()

@@ -11,12 +11,14 @@ import pytest
 from .conftest import Run
 from .makers import (
     DEEP,
+    DRAFT,
     HOW,
     INDEX,
     NO_FILES,
     TARGET,
     Maker,
     bounded,
+    config,
     config_with,
     model,
     refused,
@@ -167,3 +169,13 @@ HEADERS = {
 def test_headers_that_lie(specfix: Run, tmp_path: Path, described: object, message: str) -> None:
     made = {WEIGHTS: tensors(described, data=4 if message != '"a" twice' else 8)}
     refused(specfix("check", str(TARGET), model(tmp_path / "m", made), *HOW), str(tmp_path / "m" / WEIGHTS), message)
+
+
+def test_layers_beyond_all_number_take_no_time(tmp_path: Path) -> None:
+    """What is looked at one by one, or compared with each other, is not so for hundreds of thousands."""
+    ids = model(tmp_path / "ids", {"config.json": config(eagle_aux_hidden_state_layer_ids=list(range(300_000)))})
+    assert bounded("check", str(TARGET), ids, *HOW).status == 1
+    layers = json.dumps({"architectures": ["NemotronHForCausalLM"], "model_type": "nemotron_h", "hidden_size": 4096})
+    pattern = f'{layers[:-1]}, "hybrid_override_pattern": "{"M*-" * 100_000}"}}'
+    target = model(tmp_path / "pattern", {"config.json": pattern.encode()})
+    assert bounded("check", target, str(DRAFT), *HOW).status in (0, 1)

@@ -140,3 +140,13 @@ def test_pickled_weights_are_no_weights(tmp_path: Path) -> None:
     told = " ".join(said.out.split())
     assert said.status == 1 and f"a safetensors header of {tmp_path / 'm'}" in told
     assert f"{tmp_path / 'm'}/pytorch_model.bin is a pickle, which may run code and is not read" in told
+
+
+def test_a_package_of_rules_in_the_working_directory(canaries: Canaries, tmp_path: Path) -> None:
+    entry = tmp_path / "evil-1.0.dist-info"
+    entry.mkdir()
+    (entry / "entry_points.txt").write_text("[specfix.rules]\nevil=evil\n")
+    (entry / "METADATA").write_text("Name: evil\nVersion: 1\n")
+    (tmp_path / "evil.py").write_text(canaries.python("rules"))
+    done = subprocess.run([sys.executable, "-m", "specfix", "rules"], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 0 and list(canaries.sung.iterdir()) == []

@@ -150,3 +150,26 @@ def test_what_is_no_secret_is_told() -> None:
         "endpoint": "https://host/a@b",
     }
     assert masked(values) == values
+
+
+WITHIN = {"kv_connector": "X", "kv_connector_extra_config": {"password": PASSWORD, "hosts": [{"api_key": KEY}]}}
+
+
+def test_a_secret_within_a_flag(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    flag = ("--flag", f"kv-transfer-config={json.dumps(WITHIN)}")
+    said = bounded("fix", *PAIR, *flag, "--out", str(out))
+    assert said.status == 0 and out.is_dir()
+    for name in ("launch.sh", "overrides.json", "serve.yaml"):
+        assert PASSWORD in (out / name).read_text() and stat.S_IMODE((out / name).stat().st_mode) & 0o077 == 0
+    shown = bounded("check", *PAIR, *flag, "--format", "json", "--speculative-config", json.dumps({"token": TOKEN}))
+    for text in ((out / "report.json").read_text(), said.out, shown.out, shown.err):
+        assert not any(secret in text for secret in ALL)
+
+
+def test_a_repaired_launch_with_a_secret_is_for_nobody_else(tmp_path: Path) -> None:
+    file = tmp_path / "run.sh"
+    file.write_text(LAUNCHES["run.sh"].replace(" --no-such-flag", ""))
+    file.chmod(0o644)
+    said = bounded("fix", "--launch", str(file), *WHERE, "--out", str(tmp_path / "out"))
+    assert said.status in (0, 1) and stat.S_IMODE((tmp_path / "out/run.sh").stat().st_mode) & 0o077 == 0

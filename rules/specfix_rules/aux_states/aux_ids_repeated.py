@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from specfix.checker import Finding, Repair, rule
@@ -16,7 +17,7 @@ def aux_ids_repeated(
     target: Target, draft: Draft, engine: Engine, aux_plan: AuxPlan, runners: tuple[str, ...]
 ) -> Iterator[Finding]:
     """An aux layer is named twice, and one layer yields one state."""
-    repeated = sorted({i for i in aux_plan.ids if aux_plan.ids.count(i) > 1})
+    repeated = sorted(number for number, times in Counter(aux_plan.ids).items() if times > 1)
     if not repeated or not known(engine.eagle.aux_deduplicates, f"whether {engine} yields a repeated aux layer twice"):
         return
     yield Finding(

@@ -43,6 +43,7 @@ TYPES: Final[Mapping[str, tuple[type, ...]]] = {
 }
 SCALED_FROM_ORIGINAL: Final = ("llama3", "yarn", "longrope")
 COMPLETES: Final = "completes_rope of the base"  # asked of a base as if it were a field
+MAX_ELEMENTS: Final = 4096  # that are gone through one by one: layers, of which no model has so many
 MAX_LENGTH: Final = 1 << 16  # elements of a list; a config must not fill memory
 
 
@@ -198,6 +199,8 @@ def _each(
     found = evaluate(over, values, field, base, variables)
     if not isinstance(found, list | tuple | dict | str | set | frozenset):
         raise MissingFact("a list that the config class goes through")
+    if len(found) > MAX_ELEMENTS:
+        raise MissingFact(f"what the config class makes of a list of {len(found)}")
     result = []
     for element in found:
         bound = {names: element} if isinstance(names, str) else dict(zip(names[1], element, strict=True))

@@ -14,7 +14,7 @@ from specfix.repair.files.entry import Entry, File, Folder
 from specfix.repair.files.model_folder import BOM, model_folder
 from specfix.repair.launch import DRAFT, SHIM, TARGET, Launch, Place, draft_moves, place
 from specfix.repair.plan import Plan
-from specfix.report.secrets import secret
+from specfix.report.secrets import hidden_in_launch, secret
 from specfix.shim import SCHEMA, shim_files
 
 Moved = dict[str, tuple[Place, Model, Model]]
@@ -36,23 +36,26 @@ def output_folder(
     if file is not None:
         return {**folder, **launch_file(file, folder)}
     serving = report.deployment.serving
-    private = bool(serving.env) or secret(serving.flags)  # what was given may be secret
+    told = secret(serving.flags) or secret(serving.speculative)
+    private = bool(serving.env) or told  # what was given may be secret
     command = script(report.deployment, plan.after.deployment, launch, engine)
     return folder | {
         "overrides.json": text(overrides_json.render(launch, str(out)), private=private),
-        "serve.yaml": text(serve_yaml.render(launch, engine, str(out)), private=secret(serving.flags)),
+        "serve.yaml": text(serve_yaml.render(launch, engine, str(out)), private=told),
         "launch.sh": text(command, executable=True, private=private),
     }
 
 
 def launch_file(file: LaunchFile, folder: Folder) -> Folder:
-    """The changed file, under its own name; for whom it is to read and to run, as it was. Raises CannotCheck."""
+    """The changed file, under its own name; for whom it is to read and to run, as it was, but one with secrets is for
+    nobody else. Raises CannotCheck."""
     name = file.path.name
     if any(entry.partition("/")[0] == name for entry in folder):
         raise CannotCheck(f"{file.path}: the output folder has its own {name}; call the file otherwise")
     mode = file.path.stat().st_mode
     start = BOM if file.path.read_bytes().startswith(BOM) else b""
-    return {name: File(start + file.text.encode(), bool(mode & 0o100), not mode & 0o077)}
+    private = not mode & 0o077 or hidden_in_launch(file.text) != file.text
+    return {name: File(start + file.text.encode(), bool(mode & 0o100), private)}
 
 
 def script(before: Deployment, after: Deployment, launch: Launch, engine: Engine) -> str:
