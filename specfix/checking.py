@@ -14,7 +14,7 @@ from specfix.deployment import Serving
 from specfix.deployment.expected import LIMIT
 from specfix.deployment.json_text import show
 from specfix.deployment.load import load_deployment
-from specfix.deployment.serving import AUTO, AUTO_LENGTH, COMMON
+from specfix.deployment.serving import AUTO, AUTO_LENGTH, COMMON, COUNTS
 from specfix.engines.find import BY_TAG, SHIPPED, find_engine
 from specfix.engines.runner import ENVIRONMENT
 from specfix.errors import CannotCheck
@@ -34,14 +34,6 @@ NAMES = ("dtype", "kv_cache_dtype", "attention_backend")
 NAME = re.compile(r"\w[\w.-]*", re.ASCII)
 SPECULATIVE = ("method", "num_speculative_tokens")  # keys of the speculative config that are options too
 OWN = frozenset({"model", "speculative_config"})  # flags of the engine that are said otherwise here
-COUNTS = (
-    "num_speculative_tokens",
-    "max_model_len",
-    "max_num_seqs",
-    "tensor_parallel_size",
-    "pipeline_parallel_size",
-    "block_size",
-)
 
 
 def check(

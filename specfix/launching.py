@@ -23,9 +23,9 @@ from specfix.launch.arguments import CONFIG, Arguments, read_arguments, spot
 from specfix.launch.command import Launch, launches, launches_of, outside
 from specfix.launch.manifests import Found, read_launches
 from specfix.launch.script import commands
+from specfix.launch.served_draft import draft_config, with_verifier
+from specfix.launch.stated import SPECULATIVE_FLAGS, Options, one_key, options_of, placed, variables
 from specfix.launch.words import COMMAND_LINE, Word
-from specfix.served_draft import draft_config, with_verifier
-from specfix.stated import SPECULATIVE_FLAGS, Options, one_key, options_of, placed, variables
 
 if TYPE_CHECKING:
     from specfix.deployment import Hardware

@@ -67,15 +67,16 @@ def shards(index: dict[str, Any], name: str) -> list[str]:
     weight_map = index.get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
         raise CannotCheck(f"{name} has no weight_map with the file of each tensor")
-    files = []
-    for file in dict.fromkeys(value for value in weight_map.values() if isinstance(value, str)):
+    if not all(isinstance(value, str) for value in weight_map.values()):
+        raise CannotCheck(f"{name} has a weight_map whose values are no file names")
+    files = set(weight_map.values())
+    if len(files) > FILES_LIMIT:
+        raise CannotCheck(f"{name} names more than {FILES_LIMIT:,} files")
+    for file in sorted(files):
         if unsafe(file):
             raise CannotCheck(f"{name} names the file {show(file)}, which is outside the model's folder")
         if any(len(part.encode()) > NAME_LIMIT for part in PurePosixPath(file).parts):
             raise CannotCheck(f"{name} names the file {show(file)}, and no file has so long a name")
-        files.append(file)
-    if any(not isinstance(value, str) for value in weight_map.values()) or len(files) > FILES_LIMIT:
-        raise CannotCheck(f"{name} has a weight_map whose values are no file names, or more than {FILES_LIMIT:,}")
     return sorted(files)
 
 

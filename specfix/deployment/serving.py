@@ -99,6 +99,15 @@ AUTO = "auto"
 ANY_FLAG = "*"  # among what is unknown: flags that are not given may be, all the same
 ANY_VARIABLE = "$*"  # variables that are not set may be
 
+# options that count something
+COUNTS = (
+    "num_speculative_tokens",
+    "max_model_len",
+    "max_num_seqs",
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+    "block_size",
+)
 # options with a field of their own
 COMMON = frozenset(one.name for one in fields(Serving)) - {
     *("env", "flags", "speculative", "devices"),

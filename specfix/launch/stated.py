@@ -9,11 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from specfix.checking import COUNTS
 from specfix.deployment import Location, Misfit
 from specfix.deployment.expected import LIMIT
 from specfix.deployment.json_text import show
-from specfix.deployment.serving import ANY_VARIABLE, AUTO, AUTO_LENGTH, COMMON
+from specfix.deployment.serving import ANY_VARIABLE, AUTO, AUTO_LENGTH, COMMON, COUNTS
 from specfix.errors import CannotCheck
 from specfix.launch.arguments import Arguments, Given
 from specfix.launch.command import Launch

@@ -13,7 +13,7 @@ from specfix.deployment.json_text import read_json_object, show
 from specfix.deployment.load import HUB_ID, find_files
 from specfix.errors import CannotCheck
 from specfix.launch.arguments import Arguments, Given, spot
-from specfix.stated import TOKENS, Options, one_key
+from specfix.launch.stated import TOKENS, Options, one_key
 
 if TYPE_CHECKING:
     from specfix.engines import Engine
