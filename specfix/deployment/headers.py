@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Collection, Mapping
@@ -10,7 +9,15 @@ from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from specfix.deployment.json_text import INDEX_LIMIT, open_file, parse_object, read_json_object, refuse_heavy, show
+from specfix.deployment.json_text import (
+    INDEX_LIMIT,
+    open_file,
+    parse_object,
+    read_json_object,
+    refuse_heavy,
+    refuse_twice,
+    show,
+)
 from specfix.deployment.model import Tensor
 from specfix.errors import CannotCheck
 
@@ -126,23 +133,9 @@ def parse_header(header: bytes, data_size: int, name: str, file: str) -> dict[st
     start = 8 + len(header)
     tensors = {key: tensor(key, entry, data_size, name, file, start) for key, entry in entries.items()}
     if text.count('"data_offsets"') > len(tensors):
-        refuse_twice(text, f"the header of {name}")
+        refuse_twice(text, f"the header of {name}", alike=True)
     refuse_overlap(tensors, name)
     return tensors
-
-
-def refuse_twice(text: str, name: str) -> None:
-    """Raise CannotCheck for a tensor that a header describes twice, of which Python keeps the last."""
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key, value in pairs:
-            if key in found:
-                raise CannotCheck(f"{name} has {show(key)} twice")
-            found[key] = value
-        return found
-
-    json.loads(text, object_pairs_hook=once)
 
 
 def refuse_overlap(tensors: Mapping[str, Tensor], name: str) -> None:

@@ -100,6 +100,21 @@ def parse_object(text: str, name: str) -> dict[str, Any]:
     return values
 
 
+def refuse_twice(text: str, name: str, *, alike: bool) -> None:
+    """Raise CannotCheck for an object with two values under one key, of which readers keep the last, and only who wrote
+    it knows which was meant; ``alike``: also where both are the same."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in found and (alike or found[key] != value):
+                raise CannotCheck(f"{name} has {show(key)} twice: {show(found[key])} and {show(value)}")
+            found[key] = value
+        return found
+
+    json.loads(text, object_pairs_hook=once)
+
+
 def many_digits(text: str) -> bool:
     """Whether ``text`` may hold a number of DIGITS_LIMIT digits: every block of half as many is looked at once."""
     size = DIGITS_LIMIT // 2

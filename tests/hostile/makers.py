@@ -79,8 +79,10 @@ def config(**changes: Any) -> bytes:
 
 
 def config_with(text: str) -> bytes:
-    """The draft's config with one more member, as it is written."""
-    return (DRAFT / "config.json").read_bytes().strip()[:-1] + b"," + text.encode() + b"}"
+    """The draft's config with one more member, as it is written, in the place of its own."""
+    values = json.loads((DRAFT / "config.json").read_text())
+    values.pop(text.split('"')[1], None)
+    return json.dumps(values)[:-1].encode() + b"," + text.encode() + b"}"
 
 
 def sparse(size: int) -> Maker:

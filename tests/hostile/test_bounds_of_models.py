@@ -127,6 +127,8 @@ def test_json_that_is_nested_without_end(specfix: Run, tmp_path: Path, file: str
         (f'"x": {"9" * 10_000}', "holds an integer of 10,000 digits"),
         ('"model_type": "\\udc00"', "half of a surrogate pair"),
         ('"x": "\0"', "not valid JSON"),
+        ('"x": 1, "x": 2', '"x" twice: 1 and 2'),
+        ('"x": {"y": [1], "y": [2]}', '"y" twice: [1] and [2]'),
     ],
 )
 def test_values_that_are_none(specfix: Run, tmp_path: Path, member: str, message: str) -> None:
@@ -135,7 +137,7 @@ def test_values_that_are_none(specfix: Run, tmp_path: Path, member: str, message
 
 
 def test_a_byte_order_mark_is_legal(specfix: Run, tmp_path: Path) -> None:
-    made = {"config.json": b"\xef\xbb\xbf" + config_with('"x": 1, "x": 2')}
+    made = {"config.json": b"\xef\xbb\xbf" + config_with('"x": 1, "x": 1')}
     assert "POS001" in specfix("check", str(TARGET), model(tmp_path / "m", made), *HOW).out
 
 
