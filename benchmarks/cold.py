@@ -3,7 +3,8 @@
     python benchmarks/cold.py [ROUNDS]
 
 Commands are run one after the other, round after round, each in a process of its own, so that whatever else the machine
-does meets all alike. Prints the median CPU and wall time of each, their ratios, and the most memory.
+does meets all alike. Prints the median CPU and wall time of each, their ratios, and the most memory; then where the time
+of a check goes beside its command line: each step is a process that does one thing more than the one before.
 """
 
 from __future__ import annotations
@@ -35,6 +36,18 @@ RATIOS = {
     "check": "empty",
     "explain": "empty",
     "--version": "pass",
+}
+
+# what a check does beside its command line, in order
+STEPS = {
+    "Python, Typer": "import gc, typer, pydantic, importlib.metadata; gc.set_threshold(100_000)",
+    "import specfix": "import specfix.checking",
+    "import rules": "from specfix.checker.registry import load_rules; load_rules()",
+    "read models": "from specfix.checking import gather\n"
+    f"case = gather({PAIR[0]!r}, {PAIR[1]!r}, method='eagle3', num_speculative_tokens=5, max_model_len=8192, "
+    "engine='vllm==0.26.0', hardware='h200')",
+    "all rules": "report = case.check(case.deployment)",
+    "text": "from specfix.report.text import render; import gc; gc.freeze()",
 }
 
 
@@ -77,6 +90,10 @@ def main(rounds: int) -> None:
             "explain": [str(SPECFIX), "explain", "POS001"],
             "check": [str(SPECFIX), "check", *PAIR, *HOW],
         }
+        code = ""
+        for name, step in STEPS.items():
+            code += f"{step}\n"
+            commands[name] = [sys.executable, "-c", code + "gc.freeze()\n"]
         runs: dict[str, list[tuple[float, float, float]]] = {name: [] for name in commands}
         for number in range(rounds + 1):
             for name, command in commands.items():
@@ -87,9 +104,14 @@ def main(rounds: int) -> None:
     wall = {name: statistics.median(run[1] for run in taken) for name, taken in runs.items()}
     print(f"{'':<12}{'CPU ms':>9}{'wall ms':>9}{'MB':>7}")
     for name, each in runs.items():
-        print(f"{name:<12}{cpu[name] * 1e3:>9.0f}{wall[name] * 1e3:>9.0f}{max(run[2] for run in each):>7.0f}")
+        if name not in STEPS:
+            print(f"{name:<12}{cpu[name] * 1e3:>9.0f}{wall[name] * 1e3:>9.0f}{max(run[2] for run in each):>7.0f}")
     for name, other in RATIOS.items():
         print(f"{name} / {other}: {cpu[name] / cpu[other]:.2f} (CPU), {wall[name] / wall[other]:.2f} (wall)")
+    before = 0.0
+    for name in STEPS:
+        print(f"{name:<15}{(cpu[name] - before) * 1e3:>6.0f} ms (CPU)")
+        before = cpu[name]
 
 
 if __name__ == "__main__":
