@@ -3,8 +3,8 @@
     python benchmarks/cold.py [ROUNDS]
 
 Commands are run one after the other, round after round, each in a process of its own, so that whatever else the machine
-does meets all alike. Prints the median CPU and wall time of each, their ratios, and the most memory; then where the time
-of a check goes beside its command line: each step is a process that does one thing more than the one before.
+does meets all alike. Prints the median CPU and wall time of each, their ratios, and the most memory; then where a check
+spends its time beside its command line: each step is a process that does one thing more than the one before.
 """
 
 from __future__ import annotations
