@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from functools import cached_property
 
+from specfix.deployment.json_text import line_of
 from specfix.record import record
 
 
@@ -25,6 +26,4 @@ class Location:
 
     @cached_property
     def line(self) -> int | None:
-        from specfix.deployment.json_text import line_of
-
         return self.start if self.start is not None or not self.text else line_of(self.text, self.pointer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from specfix.deployment import Draft, Hardware, Model, Serving, Target
+from specfix.deployment import Draft, Hardware, Model, Serving, Target, headers
 from specfix.engines import Engine
 from specfix.errors import MissingFact, NotApplicable, known
 from specfix.facts.budget import GIB, size
@@ -13,12 +13,11 @@ from specfix.facts.parallel import draft_parallel_size
 from specfix.facts.quantisation import in_mtp
 from specfix.record import record
 
-# bits of a value, by a safetensors header's name of its type
+# bits of a value, by a safetensors header's name of its type: of those too whose size headers are not held to
 BITS: Final = {
-    **dict.fromkeys(("F64", "I64", "U64", "C64"), 64),
-    **dict.fromkeys(("F32", "I32", "U32"), 32),
-    **dict.fromkeys(("F16", "BF16", "I16", "U16"), 16),
-    **dict.fromkeys(("F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "I8", "U8", "BOOL"), 8),
+    **headers.BITS,
+    "C64": 64,
+    **dict.fromkeys(("F8_E4M3FNUZ", "F8_E5M2FNUZ"), 8),
     **dict.fromkeys(("F6_E2M3", "F6_E3M2"), 6),
     "F4": 4,
 }
