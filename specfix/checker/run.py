@@ -18,12 +18,11 @@ from specfix.record import record
 
 Provider = Callable[..., Any]
 CRASHED = "INT001"  # the rule engine's own code
-REQUIRED = object()  # in the place of a default: the function cannot do without
 
 
 class Facts:
-    """Facts by name, as pytest's fixtures: given ones, and derived ones computed from them on first use. One that is
-    not to be had is the MissingFact or NotApplicable that says why."""
+    """Facts by name, as pytest's fixtures: given ones, and derived ones computed from them on first use. Of one that is
+    not to be had the MissingFact or NotApplicable is kept that says why."""
 
     def __init__(self, given: Mapping[str, Any], providers: Mapping[str, Provider]) -> None:
         self._values: dict[str, Any] = {}
@@ -32,29 +31,24 @@ class Facts:
         for name, value in given.items():
             self._keep(name, value)
 
-    def __getitem__(self, name: str) -> Any:
-        """The fact; where it is not to be had the exception that says so, which is not raised."""
-        if name not in self._values and name not in self._absent:
-            self._keep(name, self._computed(self._providers[name]))
-        return self._values[name] if name in self._values else self._absent[name]
-
-    def arguments(self, function: Callable[..., Any]) -> Sequence[Any] | MissingFact | NotApplicable:
+    def arguments(self, function: Callable[..., Any]) -> tuple[Any, ...] | MissingFact | NotApplicable:
         """The facts that ``function``'s parameters name, or why it cannot be called. A parameter with a default is left
         to it where the fact is not to be had: the function can do without."""
-        defaults, all_at_once = parameters(function)
-        try:
-            return all_at_once(self._values)
-        except KeyError:
-            pass  # some are not computed yet, or not to be had
-        found = []
-        for name, default in defaults.items():
-            value = self[name]
-            if name in self._absent:
-                if default is REQUIRED:
-                    return self._absent[name]
-                value = default
-            found.append(value)
-        return found
+        required, optional, take = parameters(function)
+        values = self._values
+        for name in required:
+            if name not in values and not self._has(name):
+                return self._absent[name]
+        if not optional:
+            return take(values)
+        others = [values[name] if name in values or self._has(name) else default for name, default in optional]
+        return (*take(values), *others)
+
+    def _has(self, name: str) -> bool:
+        """Whether the fact is to be had; it is computed when this is first asked."""
+        if name not in self._values and name not in self._absent:
+            self._keep(name, self._computed(self._providers[name]))
+        return name in self._values
 
     def _keep(self, name: str, value: Any) -> None:
         if isinstance(value, (MissingFact, NotApplicable)):
@@ -64,7 +58,7 @@ class Facts:
 
     def _computed(self, provider: Provider) -> Any:
         found = self.arguments(provider)
-        if isinstance(found, (MissingFact, NotApplicable)):
+        if not isinstance(found, tuple):
             return found
         try:
             return provider(*found)
@@ -73,15 +67,18 @@ class Facts:
 
 
 @cache
-def parameters(function: Callable[..., Any]) -> tuple[Mapping[str, Any], Callable[[Mapping[str, Any]], Sequence[Any]]]:
-    """The default of each of a plain function's parameters by name, and what takes them all out of a mapping; cheaper
-    than inspect.signature."""
+def parameters(
+    function: Callable[..., Any],
+) -> tuple[tuple[str, ...], tuple[tuple[str, Any], ...], Callable[[Mapping[str, Any]], tuple[Any, ...]]]:
+    """Of a plain function: the parameters that have no default, the others each with its own, and what takes the first
+    out of a mapping. Cheaper than inspect.signature."""
     code = function.__code__
     names = code.co_varnames[: code.co_argcount]
     defaults = function.__defaults__ or ()
-    needed = len(names) - len(defaults)
-    by_name = dict(zip(names, (*[REQUIRED] * needed, *defaults), strict=True))
-    return by_name, itemgetter(*names) if len(names) > 1 else lambda values: [values[name] for name in names]
+    first = len(names) - len(defaults)
+    required = names[:first]
+    take = itemgetter(*required) if first > 1 else lambda values: tuple(values[name] for name in required)
+    return required, tuple(zip(names[first:], defaults, strict=True)), take
 
 
 @record(frozen=True)
@@ -138,10 +135,9 @@ def run(deployment: Deployment, engine: Engine, asked: Chosen, providers: Mappin
         found: list[Reported] = []
         try:
             arguments = facts.arguments(rule.predicate)
-            if isinstance(arguments, NotApplicable):
-                continue
-            if isinstance(arguments, MissingFact):
-                skipped.append(Skipped(rule.code, str(arguments)))
+            if not isinstance(arguments, tuple):
+                if isinstance(arguments, MissingFact):
+                    skipped.append(Skipped(rule.code, str(arguments)))
                 continue
             for finding in rule.predicate(*arguments):
                 if not mended(finding, deployment):

@@ -6,7 +6,7 @@ The grammar is in specfix.engines.conditions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, Final
 
 from specfix.engines.comparisons import COMPARISONS
@@ -22,32 +22,34 @@ class _Unknown:
         return "UNKNOWN"
 
 
-_UNKNOWN: Final = _Unknown()
+UNKNOWN: Final = _Unknown()
 _EXISTS: Final = object()  # an object of which only attributes are known: true, and not None
 
-Decision = Callable[[Mapping[str, object], "set[str]"], "bool | None"]
-# within: the same with the element of the list that is gone through
-Decide = Callable[[Mapping[str, object], "set[str]", object], "bool | None"]
-Value = Callable[[Mapping[str, object], "set[str]", object], Any]
+Missing = set[str] | None  # what is missing is added to it; None: nobody asks
+# of the values by dotted name, what is missing, and the element of the list that is gone through (UNKNOWN: of none)
+Decide = Callable[[Mapping[str, object], Missing, object], bool | None]
+Value = Callable[[Mapping[str, object], Missing, object], Any]
 
 
 class Known(dict[str, object]):
-    """Values by dotted name that many conditions are held against; ``objects`` are the names of which an attribute is
-    known when it is made."""
+    """Values by dotted name that many conditions are held against."""
 
-    def __init__(self, values: Mapping[str, object]) -> None:
-        super().__init__(values)
-        self.objects: set[str] = set()
-        for name in values:
-            while "." in name and (name := name.rpartition(".")[0]) not in self.objects:
-                self.objects.add(name)
+    @cached_property
+    def objects(self) -> frozenset[str]:
+        """The names of which an attribute is known when this is first asked."""
+        return frozenset().union(*map(_objects, self))
 
 
-def compiled(condition: Condition) -> Decision:
-    """The function that decides ``condition``: from the values by dotted name and a set, to which it adds what it
-    misses."""
-    decide = _truth(condition)
-    return lambda values, missing: decide(values, missing, _UNKNOWN)
+@lru_cache(1024)
+def _objects(name: str) -> tuple[str, ...]:
+    """Of ``a.b.c`` ``a`` and ``a.b``."""
+    parts = name.split(".")
+    return tuple(".".join(parts[:count]) for count in range(1, len(parts)))
+
+
+def compiled(condition: Condition) -> Decide:
+    """The function that decides ``condition``."""
+    return _truth(condition)
 
 
 def parts(condition: Condition) -> Iterator[Condition]:
@@ -83,9 +85,9 @@ def _truth(condition: Condition) -> Decide:
         return _held_against(head, rest[0][1], rest[1][1]) if _is_plain(*rest) else _compared(head, *map(_value, rest))
     found = _value(condition)
 
-    def decide(values: Mapping[str, object], missing: set[str], item: object) -> bool | None:
+    def decide(values: Mapping[str, object], missing: Missing, item: object) -> bool | None:
         value = found(values, missing, item)
-        return None if value is _UNKNOWN else bool(value)
+        return None if value is UNKNOWN else bool(value)
 
     return decide
 
@@ -93,8 +95,8 @@ def _truth(condition: Condition) -> Decide:
 def _first_decisive(parts: Sequence[Decide], decisive: bool) -> Decide:
     """One operand that is ``decisive`` decides, whatever the unknown ones are."""
 
-    def decide(values: Mapping[str, object], missing: set[str], item: object) -> bool | None:
-        wanted: set[str] = set()
+    def decide(values: Mapping[str, object], missing: Missing, item: object) -> bool | None:
+        wanted: Missing = None if missing is None else set()
         result: bool | None = not decisive
         for part in parts:
             held = part(values, wanted, item)
@@ -102,7 +104,7 @@ def _first_decisive(parts: Sequence[Decide], decisive: bool) -> Decide:
                 return decisive
             if held is None:
                 result = None
-        if wanted:
+        if missing is not None and wanted:
             missing |= wanted
         return result
 
@@ -110,7 +112,7 @@ def _first_decisive(parts: Sequence[Decide], decisive: bool) -> Decide:
 
 
 def _negated(part: Decide) -> Decide:
-    def decide(values: Mapping[str, object], missing: set[str], item: object) -> bool | None:
+    def decide(values: Mapping[str, object], missing: Missing, item: object) -> bool | None:
         held = part(values, missing, item)
         return None if held is None else not held
 
@@ -120,14 +122,15 @@ def _negated(part: Decide) -> Decide:
 def _branched(test: Decide, then: Decide, otherwise: Decide) -> Decide:
     """Where the test is unknown, both ways may yet come to the same."""
 
-    def decide(values: Mapping[str, object], missing: set[str], item: object) -> bool | None:
-        wanted: set[str] = set()
+    def decide(values: Mapping[str, object], missing: Missing, item: object) -> bool | None:
+        wanted: Missing = None if missing is None else set()
         held = test(values, wanted, item)
         if held is not None:
             return (then if held else otherwise)(values, missing, item)
         one, other = then(values, wanted, item), otherwise(values, wanted, item)
         if one is None or one is not other:
-            missing |= wanted
+            if missing is not None and wanted:
+                missing |= wanted
             return None
         return one
 
@@ -135,7 +138,7 @@ def _branched(test: Decide, then: Decide, otherwise: Decide) -> Decide:
 
 
 def _of_each(elements: Value, test: Decide, decisive: bool) -> Decide:
-    def decide(values: Mapping[str, object], missing: set[str], item: object) -> bool | None:
+    def decide(values: Mapping[str, object], missing: Missing, item: object) -> bool | None:
         parts = elements(values, missing, item)
         if parts is None:
             return None
@@ -145,7 +148,7 @@ def _of_each(elements: Value, test: Decide, decisive: bool) -> Decide:
     return decide
 
 
-def _with_item(test: Decide, part: object, values: Mapping[str, object], missing: set[str], _: object) -> bool | None:
+def _with_item(test: Decide, part: object, values: Mapping[str, object], missing: Missing, _: object) -> bool | None:
     return test(values, missing, part)
 
 
@@ -172,9 +175,9 @@ def _value(condition: Condition) -> Value:
         return _remainder(_value(rest[0]), _value(rest[1]))
     test = _truth(condition)
 
-    def value(values: Mapping[str, object], missing: set[str], item: object) -> Any:
+    def value(values: Mapping[str, object], missing: Missing, item: object) -> Any:
         held = test(values, missing, item)
-        return _UNKNOWN if held is None else held
+        return UNKNOWN if held is None else held
 
     return value
 
@@ -184,24 +187,26 @@ def _constant(constant: object) -> Value:
 
 
 def _missing(why: str) -> Value:
-    def value(values: Mapping[str, object], missing: set[str], item: object) -> Any:
-        missing.add(why)
-        return _UNKNOWN
+    def value(values: Mapping[str, object], missing: Missing, item: object) -> Any:
+        if missing is not None:
+            missing.add(why)
+        return UNKNOWN
 
     return value
 
 
 def _named(name: str) -> Value:
-    def value(values: Mapping[str, object], missing: set[str], item: object) -> Any:
+    def value(values: Mapping[str, object], missing: Missing, item: object) -> Any:
         if name in values:
             return values[name]
         if name in values.objects if isinstance(values, Known) else any(each.startswith(f"{name}.") for each in values):
             return _EXISTS
-        missing.add(name)
-        return _UNKNOWN
+        if missing is not None:
+            missing.add(name)
+        return UNKNOWN
 
-    def element(values: Mapping[str, object], missing: set[str], item: object) -> Any:
-        return value(values, missing, item) if item is _UNKNOWN else item
+    def element(values: Mapping[str, object], missing: Missing, item: object) -> Any:
+        return value(values, missing, item) if item is UNKNOWN else item
 
     return element if name == ITEM else value
 
@@ -209,11 +214,11 @@ def _named(name: str) -> Value:
 def _stopping(parts: Sequence[Value], stop: bool) -> Value:
     """``and`` and ``or`` as a value: the operand at which Python stops."""
 
-    def value(values: Mapping[str, object], missing: set[str], item: object) -> Any:
-        found: Any = _UNKNOWN
+    def value(values: Mapping[str, object], missing: Missing, item: object) -> Any:
+        found: Any = UNKNOWN
         for part in parts:
             found = part(values, missing, item)
-            if found is _UNKNOWN or bool(found) is stop:
+            if found is UNKNOWN or bool(found) is stop:
                 return found
         return found
 
@@ -221,34 +226,34 @@ def _stopping(parts: Sequence[Value], stop: bool) -> Value:
 
 
 def _chosen(test: Decide, then: Value, otherwise: Value) -> Value:
-    def value(values: Mapping[str, object], missing: set[str], item: object) -> Any:
+    def value(values: Mapping[str, object], missing: Missing, item: object) -> Any:
         held = test(values, missing, item)
-        return _UNKNOWN if held is None else (then if held else otherwise)(values, missing, item)
+        return UNKNOWN if held is None else (then if held else otherwise)(values, missing, item)
 
     return value
 
 
 def _listed(parts: Sequence[Value]) -> Value:
-    def value(values: Mapping[str, object], missing: set[str], item: object) -> Any:
+    def value(values: Mapping[str, object], missing: Missing, item: object) -> Any:
         items = [part(values, missing, item) for part in parts]
-        return _UNKNOWN if any(each is _UNKNOWN for each in items) else items
+        return UNKNOWN if any(each is UNKNOWN for each in items) else items
 
     return value
 
 
 def _length(elements: Value) -> Value:
-    def value(values: Mapping[str, object], missing: set[str], item: object) -> Any:
+    def value(values: Mapping[str, object], missing: Missing, item: object) -> Any:
         parts = elements(values, missing, item)
-        return _UNKNOWN if parts is None else len(parts)
+        return UNKNOWN if parts is None else len(parts)
 
     return value
 
 
 def _counted(elements: Value, test: Decide) -> Value:
-    def value(values: Mapping[str, object], missing: set[str], item: object) -> Any:
+    def value(values: Mapping[str, object], missing: Missing, item: object) -> Any:
         parts = elements(values, missing, item)
         held = [test(values, missing, part) for part in parts or ()]
-        return _UNKNOWN if parts is None or None in held else sum(map(bool, held))
+        return UNKNOWN if parts is None or None in held else sum(map(bool, held))
 
     return value
 
@@ -262,7 +267,7 @@ def _held_against(head: str, name: str, constant: object) -> Decide:
     compare = COMPARISONS[head]
     at_length: Decide | None = None  # made where it is needed: many names are known in each check
 
-    def decide(values: Mapping[str, object], missing: set[str], item: object) -> bool | None:
+    def decide(values: Mapping[str, object], missing: Missing, item: object) -> bool | None:
         nonlocal at_length
         if name in values:
             try:
@@ -279,9 +284,9 @@ def _held_against(head: str, name: str, constant: object) -> Decide:
 def _compared(head: str, one: Value, other: Value) -> Decide:
     compare = COMPARISONS[head]
 
-    def decide(values: Mapping[str, object], missing: set[str], item: object) -> bool | None:
+    def decide(values: Mapping[str, object], missing: Missing, item: object) -> bool | None:
         left, right = one(values, missing, item), other(values, missing, item)
-        if left is _UNKNOWN or right is _UNKNOWN:
+        if left is UNKNOWN or right is UNKNOWN:
             return None
         if left is _EXISTS or right is _EXISTS:  # all that is known of it is that it is not None
             known = None in (left, right) and head in {"is", "is not", "==", "!="}
@@ -289,22 +294,24 @@ def _compared(head: str, one: Value, other: Value) -> Decide:
         try:
             return bool(compare(left, right))
         except TypeError:
-            missing.add(f"? {left!r} {head} {right!r}")
+            if missing is not None:
+                missing.add(f"? {left!r} {head} {right!r}")
             return None
 
     return decide
 
 
 def _remainder(one: Value, other: Value) -> Value:
-    def value(values: Mapping[str, object], missing: set[str], item: object) -> Any:
+    def value(values: Mapping[str, object], missing: Missing, item: object) -> Any:
         left, right = one(values, missing, item), other(values, missing, item)
-        if left is _UNKNOWN or right is _UNKNOWN or left is _EXISTS or right is _EXISTS:
-            return _UNKNOWN
+        if left is UNKNOWN or right is UNKNOWN or left is _EXISTS or right is _EXISTS:
+            return UNKNOWN
         try:
             return left % right
         except TypeError:
-            missing.add(f"? {left!r} % {right!r}")
-            return _UNKNOWN
+            if missing is not None:
+                missing.add(f"? {left!r} % {right!r}")
+            return UNKNOWN
 
     return value
 
@@ -312,7 +319,7 @@ def _remainder(one: Value, other: Value) -> Value:
 def _elements(condition: Condition) -> Value:
     found = _value(condition)
 
-    def elements(values: Mapping[str, object], missing: set[str], item: object) -> Any:
+    def elements(values: Mapping[str, object], missing: Missing, item: object) -> Any:
         value = found(values, missing, item)
         return list(value) if isinstance(value, list | tuple | set | frozenset | dict) else None
 

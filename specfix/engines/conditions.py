@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from specfix.engines.compiled import ITEM, Condition, Known, compiled, names
+from specfix.engines.compiled import ITEM, UNKNOWN, Condition, Known, compiled, names
 from specfix.engines.facts.decisions import Step
 from specfix.record import record
 
@@ -29,7 +29,7 @@ def evaluate(condition: Condition, values: Mapping[str, object], missing: set[st
 
     ``values`` holds what is known by dotted name. Where an attribute is known (``a.b``), ``a`` is not None.
     """
-    return compiled(condition)(values, set() if missing is None else missing)
+    return compiled(condition)(values, missing, UNKNOWN)
 
 
 @record(frozen=True)
@@ -44,27 +44,32 @@ class Choice:
 def choose(steps: Iterable[Step], values: Mapping[str, object]) -> Choice:
     """The outcome of the first step that holds, or that may hold where all that may have the same outcome."""
     possible: list[Step] = []
-    needs: set[str] = set()
     for step in steps:
-        holds = step.holds(values, needs)
+        holds = step.holds(values)
         if holds is not False:
             possible.append(step)
         if holds:
+            if all(step.then == other.then for other in possible):
+                return Choice(step.then, step)
             break
-    else:
-        return Choice(None, None, tuple(sorted(needs)))
-    if all(step.then == possible[0].then for step in possible):
-        return Choice(possible[0].then, possible[-1])
-    return Choice(None, None, tuple(sorted(needs)))
+    return Choice(None, None, missing(possible, values))
+
+
+def missing(steps: Iterable[Step], values: Mapping[str, object]) -> tuple[str, ...]:
+    """What it hangs on whether each of ``steps`` holds."""
+    names: set[str] = set()
+    for step in steps:
+        step.holds(values, names)
+    return tuple(sorted(names))
 
 
 def holding(steps: Iterable[Step], values: Mapping[str, object]) -> tuple[list[Step], list[Step], tuple[str, ...]]:
     """Of steps that are all tried (features): those that hold, those that may, what these hang on."""
-    sure, maybe, needs = [], [], set[str]()
+    sure, maybe = [], []
     for step in steps:
-        holds = step.holds(values, needs)
+        holds = step.holds(values)
         if holds:
             sure.append(step)
         elif holds is None:
             maybe.append(step)
-    return sure, maybe, tuple(sorted(needs))
+    return sure, maybe, missing(maybe, values)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from specfix import record as module
 from specfix.record import record
 
 
@@ -83,3 +84,27 @@ def test_it_is_frozen_and_no_two_share_what_is_made_anew() -> None:
     with pytest.raises(FrozenInstanceError):
         del made.name
     assert made.extra is not Made("a").extra
+
+
+def test_one_that_is_made_often_is_made_as_a_dataclass_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "OFTEN", 3)
+
+    @record(frozen=True)
+    class Often(Base):
+        kind: str = "plain"
+        extra: dict[str, int] = field(default_factory=dict)
+
+    ours = Often.__init__
+    made = [Often("a", 2, kind="k") for _ in range(4)]
+    assert Often.__init__ is not ours
+    assert all(each == made[0] and each.extra is not made[0].extra for each in made[1:])
+    assert [asdict(each) for each in made] == [asdict(made[0])] * 4
+    assert [(each.name, each.type) for each in fields(Often)] == [(n, t) for n, t in FIELDS if n != "seen"]
+    for values, named in ((), {}), (("a",), {"name": "b"}), (("a",), {"other": 1}):
+        with pytest.raises(TypeError):
+            Often(*values, **named)
+    with pytest.raises(FrozenInstanceError):
+        made[0].name = "b"  # type: ignore[misc]
+
+
+FIELDS = [(each.name, each.type) for each in fields(Plain)]

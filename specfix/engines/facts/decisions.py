@@ -7,7 +7,7 @@ from dataclasses import field
 from functools import cached_property
 from typing import Any, Literal
 
-from specfix.engines.compiled import Condition, Decision, compiled, names, parts
+from specfix.engines.compiled import UNKNOWN, Condition, Decide, compiled, names, parts
 from specfix.record import record
 
 
@@ -19,10 +19,10 @@ class Guarded:
     def holds(self, values: Mapping[str, object], missing: set[str] | None = None) -> bool | None:
         """Whether ``when`` holds for ``values``; None where that hangs on something unknown, added to ``missing``. See
         ``conditions.evaluate``."""
-        return self._decide(values, set() if missing is None else missing)
+        return self._decide(values, missing, UNKNOWN)
 
     @cached_property
-    def _decide(self) -> Decision:
+    def _decide(self) -> Decide:
         return compiled(self.when)
 
     @cached_property
