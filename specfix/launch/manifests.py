@@ -12,7 +12,8 @@ from specfix.errors import CannotCheck
 from specfix.launch import devices
 from specfix.launch.command import Launch, Mount, bind, in_image, launches_of, volume
 from specfix.launch.script import commands
-from specfix.launch.words import LIMIT, Span, Word, split
+from specfix.launch.splitter import LIMIT, split
+from specfix.launch.words import Span, Word
 from specfix.launch.yaml_file import Item, read_text, read_yaml
 from specfix.record import record
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from specfix.launch.words import ASSIGNMENT, EXPORTS, LEADING, Found, Splitter, Word
+from specfix.launch.splitter import EXPORTS, LEADING, Found, Splitter
+from specfix.launch.words import ASSIGNMENT, Word
 from specfix.record import record
 
 SET = re.compile(r"(?:^|(?<=[\s;&|({]))(?P<name>[A-Za-z_]\w*)\+?=", re.ASCII | re.MULTILINE)

@@ -10,7 +10,7 @@ from tests.properties.junk import configs
 from tests.properties.pairs import CONTENTS, TOKENIZER
 from tests.unit.deployment.samples import TENSORS, safetensors
 from tests.unit.launch.test_manifests import COMPOSE, CONTAINER, DEPLOYMENT
-from tests.unit.repair.test_edits_in_launch import FILES, SCRIPT, SERVE, SPEC
+from tests.unit.repair.launch_files import FILES, SCRIPT, SERVE, SPEC
 
 SERVER = f"vllm serve /m --max-model-len 8192 --speculative-config '{SPEC}'"
 COMMANDS = (

@@ -33,7 +33,7 @@ from specfix.gate.baseline import read_baseline
 from specfix.gate.settings import OWN, find_settings
 from specfix.launch.env_file import variables
 from specfix.launch.manifests import launches_in
-from specfix.launch.words import split
+from specfix.launch.splitter import split
 from specfix.launching import from_command, stated
 from specfix.repair.edit.launch_file import Edit, Flag, Key, LaunchFile, Model, PathEntry, Variable
 from specfix.repair.edit.written import CannotEdit

@@ -7,7 +7,8 @@ import builtins
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from specfix.engines.source.lift import imported_from
+from specfix.engines.source.imports import file_of
+from specfix.engines.source.lookup import imported_from
 from specfix.engines.source.tree import SourceTree, dotted, literal, walk
 
 _DEPTH = 12  # names followed; a circle of aliases must end
@@ -145,10 +146,9 @@ class _Annotations:
             else:
                 continue
             for path in paths:
-                parts = "/".join(path.split(".")[1:])
-                for home in (f"{parts}.py", f"{parts}/__init__.py"):
-                    if self.tree.module(home) is not None:
-                        return home
+                home = file_of(self.tree, path.partition(".")[2])
+                if home is not None:
+                    return home
         raise Unreadable(f"the module {alias} is not found from {file}")
 
 

@@ -9,16 +9,17 @@ from typing import Any, Final
 from specfix.engines.compiled import Condition
 from specfix.engines.facts.backends import Backend, BackendFacts
 from specfix.engines.facts.decisions import Step
-from specfix.engines.readers.answers import Answers, Backing
+from specfix.engines.readers.answers.ask import Answers
+from specfix.engines.readers.answers.scope import Backing
 from specfix.engines.readers.draft_attention import read_draft_attention
 from specfix.engines.readers.folding import NONE, RAISES, has_unread, if_, steps, why_unread
 from specfix.engines.readers.old_backends import V1, old_backends
 from specfix.engines.source.classes import Classes
 from specfix.engines.source.joining import FALSE, TRUE
-from specfix.engines.source.tree import SourceTree, literal
+from specfix.engines.source.tree import SourceTree, config_homes, literal
 
 REGISTRIES: Final = ("v1/attention/backends/registry.py", "attention/backends/registry.py")
-CACHE_CONFIGS: Final = ("config/cache.py", "config/__init__.py", "config.py")
+CACHE_CONFIGS: Final = config_homes("cache")
 ATTENTION_TYPES: Final = ("v1/attention/backend.py", "attention/backends/abstract.py", "attention/__init__.py")
 DTYPES: Final = ("float16", "bfloat16", "float32")  # of a model; torch names more, and no backend takes them
 

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 
 from specfix.engines.facts.serving import ConfigClass
 from specfix.engines.readers.annotations import Unreadable, allowed
-from specfix.engines.source.lift import defined_in, fields_of, imported_from
+from specfix.engines.source.imports import imported
+from specfix.engines.source.lookup import defined_in, fields_of, imported_from
 from specfix.engines.source.tree import SourceTree, dotted, find_function, literal, walk
 
 ARGUMENTS = "engine/arg_utils.py"
@@ -153,7 +154,7 @@ def _imports_from(tree: SourceTree, file: str, name: str) -> str | None:
     """The module that ``file`` imports ``name`` from."""
     module = tree.module(file)
     for node in walk(module, ast.ImportFrom) if module else ():
-        if any((alias.asname or alias.name) == name for alias in node.names):
+        if name in imported(node):
             return node.module
     return None
 

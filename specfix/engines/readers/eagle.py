@@ -18,13 +18,13 @@ from specfix.engines.readers.heads import (
     strict_loader,
 )
 from specfix.engines.source.classes import Class, Classes, Lineage
-from specfix.engines.source.tree import SourceTree, dotted, find_function, literal, walk
+from specfix.engines.source.tree import SourceTree, config_homes, dotted, find_function, literal, walk
 
 INTERFACES = "model_executor/models/interfaces.py"
 PROTOCOL = "SupportsEagle3"
 SETTER = "set_aux_hidden_state_layers"
 DEFAULTS = re.compile(r"get_eagle3_(default_)?aux_hidden_state_layers")
-CONFIGS = ("config/speculative.py", "config/__init__.py", "config.py")
+CONFIGS = config_homes("speculative")
 V1_RUNNER = "v1/worker/gpu_model_runner.py"
 V2_FOLDER = "v1/worker/gpu"
 NAMING = ("architectures", "model_class")  # arguments that say which class a model is made of

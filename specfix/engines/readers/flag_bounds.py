@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 
 from specfix.engines.facts.requests import Range
-from specfix.engines.source.lift import defined_in, fields_of
+from specfix.engines.source.lookup import defined_in, fields_of
 from specfix.engines.source.tree import SourceTree, dotted, literal, walk
 
 ARGUMENTS = "engine/arg_utils.py"

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from specfix.engines.facts.serving import Flag
-from specfix.engines.source.interpreter import Interpreter
-from specfix.engines.source.standins import Made, Outside, UndecidedError, Unknown
+from specfix.engines.source.interpreter.run import Interpreter
+from specfix.engines.source.interpreter.standins import Made, Outside, UndecidedError, Unknown, said
 from specfix.engines.source.tree import SourceTree
 
 COMMAND = "vllm.entrypoints.cli.serve"
@@ -41,7 +41,7 @@ def attempt(function: Callable[..., Any], *given: Any) -> Any:
     except REFUSALS:
         return REFUSED
     except (Exception, SystemExit) as error:
-        raise UndecidedError(f"{type(error).__name__}: {error}") from error
+        raise UndecidedError(said(error)) from error
     if isinstance(value, Unknown):
         raise UndecidedError(value.reason)
     return value

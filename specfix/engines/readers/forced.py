@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from specfix.engines.compiled import Condition
 from specfix.engines.conditions import names
 from specfix.engines.facts.decisions import Step
-from specfix.engines.readers.answers import Answers
+from specfix.engines.readers.answers.ask import Answers
 from specfix.engines.readers.folding import both, has_unread, if_, negated
 from specfix.engines.source.classes import Classes
 from specfix.engines.source.joining import TRUE

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from specfix.engines.facts.drafting import MethodFacts
 from specfix.engines.readers.configs import FILE as CONFIGS
 from specfix.engines.readers.configs import FOLDER
+from specfix.engines.source.imports import imported
 from specfix.engines.source.tree import SourceTree, dotted, find_function, literal, walk
 
 MODELS = "model_executor/models"
@@ -86,7 +87,7 @@ def _sources(tree: SourceTree, module: ast.Module) -> list[str]:
         file = f"{MODELS}/{(node.module or '').removeprefix(PACKAGE).replace('.', '/')}.py"
         if not inside or tree.module(file) is None:
             continue
-        names = {alias.asname or alias.name for alias in node.names}
+        names = set(imported(node))
         if any(name.endswith(LAYERS) for name in names):
             layers[file] = None
         elif names & bases:

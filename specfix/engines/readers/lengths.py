@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from specfix.engines.conditions import evaluate
 from specfix.engines.facts.drafting import LengthFacts, MethodFacts
-from specfix.engines.source.lift import Lifter, module_constant
+from specfix.engines.source.lift import Lifter
+from specfix.engines.source.lookup import module_constant
 from specfix.engines.source.tree import SourceTree, dotted, find_function, literal, walk
 
 CONVERTOR = "transformers_utils/model_arch_config_convertor.py"

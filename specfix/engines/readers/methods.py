@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from specfix.engines.facts.drafting import MethodFacts
 from specfix.engines.readers.draft_classes import drafters, extra_slots_refuse, mla_types, renamings
-from specfix.engines.source.tree import SourceTree, literal, walk
+from specfix.engines.source.tree import SourceTree, config_homes, literal, walk
 
-SPECULATIVE = ("config/speculative.py", "config/__init__.py", "config.py")
+SPECULATIVE = config_homes("speculative")
 REGISTRY = "model_executor/models/registry.py"
 NAME = "SpeculativeMethod"
 ALL_MODELS = "_VLLM_MODELS"

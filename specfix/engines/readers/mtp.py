@@ -9,8 +9,9 @@ from specfix.engines.facts.speculative import MtpFacts, Override
 from specfix.engines.readers.annotations import Unreadable, allowed
 from specfix.engines.readers.overrides import read_overrides
 from specfix.engines.readers.paths import Paths, Reached
-from specfix.engines.readers.speculative import CLASS, home
-from specfix.engines.source.lift import Lifter, module_constant
+from specfix.engines.readers.speculative import CLASS
+from specfix.engines.source.lift import Lifter
+from specfix.engines.source.lookup import module_constant
 from specfix.engines.source.tree import SourceTree, find_function, literal
 
 ALIAS = "MTPModelTypes"
@@ -21,7 +22,7 @@ METHOD = ["name", "method"]
 
 
 def read_mtp(tree: SourceTree, unknown: dict[str, str]) -> MtpFacts:
-    file = home(tree)
+    file = tree.config_file(CLASS)
     node = tree.class_(file, CLASS) if file else None
     if file is None or node is None:
         for fact in ("model_types", "method", "aliases", "overrides"):

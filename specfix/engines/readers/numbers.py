@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
-from typing import Final, Literal, TypeVar, cast
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal, cast
 
 from specfix.engines.facts.numbers import Captures, Draws, NumberFacts
-from specfix.engines.source.lift import module_constant
+from specfix.engines.readers.section import Section
+from specfix.engines.source.lookup import module_constant
 from specfix.engines.source.tree import SourceTree, dotted, literal, walk
 
 CLASS: Final = "SpeculativeConfig"
@@ -23,17 +24,9 @@ V1_SAMPLER: Final = "v1/sample/rejection_sampler.py"
 V1_RUNNER: Final = "v1/worker/gpu_model_runner.py"
 STEP: Final = "spec_step_idx"
 
-T = TypeVar("T")
-
 
 def read_numbers(tree: SourceTree, unknown: dict[str, str]) -> NumberFacts:
-    def read(fact: str, reader: Callable[[SourceTree], T]) -> T | None:
-        try:
-            return reader(tree)
-        except ValueError as error:
-            unknown[f"numbers.{fact}"] = str(error)
-            return None
-
+    read = Section("numbers", tree, unknown).read
     return NumberFacts(
         slots=read("slots", _slots),
         slots_held=read("slots_held", _held),

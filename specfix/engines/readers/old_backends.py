@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from specfix.engines.compiled import Condition
-from specfix.engines.readers.answers import PLATFORMS, Answers
+from specfix.engines.readers.answers.ask import Answers
+from specfix.engines.readers.answers.platform import PLATFORMS
 from specfix.engines.source.tree import SourceTree, literal, walk
 
 CHOOSER: Final = "get_attn_backend_cls"

@@ -16,8 +16,10 @@ from specfix.engines.compiled import Condition
 from specfix.engines.conditions import evaluate, names
 from specfix.engines.facts.speculative import Count, Override
 from specfix.engines.readers.paths import Locals, joined, readable, renamed
+from specfix.engines.source.imports import file_of
 from specfix.engines.source.joining import FALSE, TRUE, every, is_lifted, negated
-from specfix.engines.source.lift import Lifter, module_constant
+from specfix.engines.source.lift import Lifter
+from specfix.engines.source.lookup import module_constant
 from specfix.engines.source.tree import SourceTree, literal
 
 INITIAL = "initial."  # of names: the config as it came
@@ -349,9 +351,9 @@ class _Reader:
 
     def _constant(self, name: str) -> int | None:
         """A number of the module, or of the one that the stage imports it from."""
-        module = self._imports.get(name, "").partition(".")[2].replace(".", "/")
-        for file in (f"{module}.py", f"{module}/__init__.py", self.lifter.file):
-            found = module_constant(self.lifter.tree, file, name)
+        module = self._imports.get(name, "").partition(".")[2]
+        for file in (module and file_of(self.lifter.tree, module), self.lifter.file):
+            found = module_constant(self.lifter.tree, file, name) if file else None
             if isinstance(found, int):
                 return found
         return None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
-from typing import Final, TypeVar
+from collections.abc import Iterator
+from typing import Final
 
 from specfix.engines.facts.drafting import MethodFacts
 from specfix.engines.facts.numbers import ParallelFacts
+from specfix.engines.readers.section import Section
 from specfix.engines.source.classes import Classes, Lineage
 from specfix.engines.source.tree import SourceTree, dotted, literal, walk
 
@@ -19,17 +20,9 @@ BALANCER: Final = "distributed/eplb/eplb_state.py"
 INTERLEAVES: Final = "supports_mtp_with_cp_non_trivial_interleave_size"
 STAGES: Final = "intermediate_tensors"
 
-T = TypeVar("T")
-
 
 def read_parallel(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts) -> ParallelFacts:
-    def read(fact: str, reader: Callable[[SourceTree], T]) -> T | None:
-        try:
-            return reader(tree)
-        except ValueError as error:
-            unknown[f"parallel.{fact}"] = str(error)
-            return None
-
+    read = Section("parallel", tree, unknown).read
     unpipelined, balanced = _classes(tree, unknown, methods)
     return ParallelFacts(
         draft_pipelined=read("draft_pipelined", _draft_pipelined),

@@ -9,7 +9,8 @@ from typing import Final
 from specfix.engines.compiled import Condition
 from specfix.engines.facts.backends import PlatformFacts
 from specfix.engines.facts.decisions import Step
-from specfix.engines.readers.answers import PLATFORMS, Answers
+from specfix.engines.readers.answers.ask import Answers
+from specfix.engines.readers.answers.platform import PLATFORMS
 from specfix.engines.readers.backends import class_paths, kv_cache_dtypes
 from specfix.engines.readers.folding import both, negated, pruned, steps
 from specfix.engines.readers.forced import read_forced

@@ -15,7 +15,6 @@ HOME = "model_executor/layers/quantization"
 REGISTRY = f"{HOME}/__init__.py"
 MODELOPT = f"{HOME}/modelopt.py"
 UNQUANTISED_MOE = ("model_executor/layers/fused_moe/oracle/unquantized.py", "map_unquantized_backend")
-CONFIGS = ("config/model.py", "config/__init__.py", "config.py")
 SPECULATIVE = "config/speculative.py"
 FOLDERS = {"V1": "v1/spec_decode", "V2": "v1/worker/gpu/spec_decode"}
 ASSISTANT = "Gemma4MTPModel"

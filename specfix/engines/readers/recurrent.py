@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from specfix.engines.facts.drafting import MethodFacts
 from specfix.engines.facts.recurrent import RecurrentFacts
 from specfix.engines.source.classes import Classes
-from specfix.engines.source.tree import SourceTree, dotted, literal, walk
+from specfix.engines.source.tree import SourceTree, config_homes, dotted, literal, walk
 
 RUNNER = "v1/worker/gpu_model_runner.py"
 LAYERS = "model_executor/layers/mamba/abstract.py"
@@ -17,7 +17,7 @@ MIXER = "model_executor/layers/mamba/mamba_mixer2.py"
 MODELS = "model_executor/models/config.py"
 DELTA = "v1/attention/backends/gdn_attn.py"
 ARGUMENTS = "engine/arg_utils.py"
-CONFIGS = ("config/model.py", "config/__init__.py", "config.py")
+CONFIGS = config_homes("model")
 
 SHAPE = "mamba2_state_shape"
 STATE = "get_mamba_state_shape_from_config"

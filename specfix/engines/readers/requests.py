@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from specfix.engines.facts.requests import Range, RequestFacts
-from specfix.engines.source.tree import SourceTree, dotted, literal, walk
+from specfix.engines.source.tree import SourceTree, config_homes, dotted, literal, walk
 
 # where requests are checked: the newer home first
 CHECKS = ("sampling_params.py", "v1/engine/input_processor.py", "v1/engine/processor.py")
@@ -21,7 +21,7 @@ DRAFTERS = {
 }
 PROCESSORS = ("v1/sample/logits_processor/__init__.py", "v1/sample/logits_processor.py")
 STRUCTURED = "v1/structured_output/__init__.py"
-CONFIGS = ("config/model.py", "config/__init__.py", "config.py")
+CONFIGS = config_homes("model")
 NAMES = {
     "min_p", "logit_bias", "min_tokens", "repetition_penalty", "presence_penalty", "frequency_penalty", "logprobs",
     "bad_words_token_ids", "structured_outputs", "guided_decoding",

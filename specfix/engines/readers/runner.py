@@ -10,7 +10,8 @@ from typing import Literal
 from specfix.engines.facts.decisions import RunnerFacts, Step
 from specfix.engines.runner import ENVIRONMENT, VARIABLE
 from specfix.engines.source.joining import TRUE
-from specfix.engines.source.lift import RAISES, Lifter, config_class, fields_of
+from specfix.engines.source.lift import RAISES, Lifter
+from specfix.engines.source.lookup import config_class, fields_of
 from specfix.engines.source.tree import SourceTree, dotted, literal, walk
 
 CONFIG = "config/vllm.py"

@@ -10,7 +10,7 @@ from specfix.engines.facts.serving import ServeFacts
 from specfix.engines.readers import flags
 from specfix.engines.readers.config_classes import read_config_classes
 from specfix.engines.readers.flag_bounds import read_flag_bounds
-from specfix.engines.source.standins import UndecidedError
+from specfix.engines.source.interpreter.standins import UndecidedError
 from specfix.engines.source.tree import SourceTree, literal, walk
 
 COMMAND_FACTS = (

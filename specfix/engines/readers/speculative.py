@@ -15,10 +15,10 @@ from specfix.engines.readers.config_classes import STDLIB, made_by
 from specfix.engines.readers.paths import Paths, Reached
 from specfix.engines.readers.requests import read_requests
 from specfix.engines.source.joining import ends, every, is_lifted, negated
-from specfix.engines.source.lift import RAISES, Lifter, fields_of
-from specfix.engines.source.tree import SourceTree, dotted, find_function, literal, walk
+from specfix.engines.source.lift import RAISES, Lifter
+from specfix.engines.source.lookup import fields_of
+from specfix.engines.source.tree import SourceTree, config_homes, dotted, find_function, literal, walk
 
-HOMES = ("config/speculative.py", "config/__init__.py", "config.py")  # the newer home first
 CLASS = "SpeculativeConfig"
 ARGUMENTS = "engine/arg_utils.py"
 CREATE = "create_speculative_config"
@@ -28,12 +28,12 @@ _BOUNDS = ("ge", "gt", "le", "lt")
 
 
 def read_speculative(tree: SourceTree, unknown: dict[str, str]) -> SpeculativeFacts:
-    file = home(tree)
+    file = tree.config_file(CLASS)
     node = tree.class_(file, CLASS) if file else None
     if file is None or node is None:
         for fact in SpeculativeFacts.__dataclass_fields__:
             if fact != "read_as_mapping":
-                unknown[f"speculative.{fact}"] = f"no {CLASS} in {' or '.join(HOMES)}"
+                unknown[f"speculative.{fact}"] = f"no {CLASS} in {' or '.join(config_homes('speculative'))}"
         return SpeculativeFacts()
     create = tree.function(ARGUMENTS, CREATE)
     passed = _passed(create)
@@ -58,11 +58,6 @@ def read_speculative(tree: SourceTree, unknown: dict[str, str]) -> SpeculativeFa
         architectures=tuple(_architectures(reached)),
         requests=read_requests(tree),
     )
-
-
-def home(tree: SourceTree) -> str | None:
-    """The file that defines the speculative config."""
-    return next((file for file in HOMES if tree.class_(file, CLASS)), None)
 
 
 # Keys

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from specfix.engines.facts.drafting import MethodFacts, TraitFacts
 from specfix.engines.readers.demands import demands
 from specfix.engines.source.classes import Classes
-from specfix.engines.source.tree import SourceTree, literal
+from specfix.engines.source.tree import SourceTree, config_homes, literal
 
 TRAITS = ("is_hybrid", "is_attention_free", "has_inner_state")
-CONFIGS = ("config/model.py", "config/__init__.py", "config.py")
+CONFIGS = config_homes("model")
 ALIASES = "transformers_utils/config.py"
 EXPERTS = (
     ("transformers_utils/model_arch_config_convertor.py", "get_num_experts"),

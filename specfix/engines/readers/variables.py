@@ -12,8 +12,9 @@ from typing import Any
 
 from specfix.engines.facts.serving import Variable, VariableFacts
 from specfix.engines.readers.flags import REFUSED, as_json, attempt
-from specfix.engines.source.interpreter import Function, Interpreter
-from specfix.engines.source.standins import HomePath, UndecidedError
+from specfix.engines.source.interpreter.functions import Function
+from specfix.engines.source.interpreter.run import Interpreter
+from specfix.engines.source.interpreter.standins import HomePath, UndecidedError
 from specfix.engines.source.tree import SourceTree
 
 MODULE, TABLE = "vllm.envs", "environment_variables"

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from specfix.engines.source.imports import absolute, file_of, imported
 from specfix.engines.source.tree import SourceTree, dotted, literal, walk
 
 PACKAGE = "vllm"  # head of its own absolute imports, wherever the folder stands
@@ -35,7 +36,7 @@ class Class:
 
     @cached_property
     def _members(self) -> dict[str, ast.stmt]:
-        return {name: statement for statement in _flat(self.node.body) for name in _bound(statement)}
+        return {name: statement for statement in _flat(self.node.body) for name in bound_names(statement)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ class Classes:
         if file not in self._bindings:
             bindings = self._bindings[file] = {}
             for statement in _flat(module.body):
-                for name in dict.fromkeys([*_bound(statement), *_imports(statement)]):
+                for name in dict.fromkeys([*bound_names(statement), *imported(statement)]):
                     bindings.setdefault(name, []).append(statement)
         return self._bindings[file]
 
@@ -118,7 +119,7 @@ class Classes:
             for alias in statement.names:
                 if (alias.asname or alias.name) == name:
                     return self._imported(file, statement, alias.name, hops)
-                target = self._file(f"{self._absolute(file, statement)}.{alias.name}")
+                target = self._file(f"{absolute(self._package, file, statement)}.{alias.name}")
                 for found in self.named(target, name, hops + 1) if target else ():
                     if found is not None:
                         return [found]
@@ -237,14 +238,15 @@ class Classes:
         for statement in reversed(self._binding(file, module).get(name, [])) if module and hops <= MAX_HOPS else ():
             if isinstance(statement, ast.FunctionDef):
                 return file, statement  # overloads come first
-            for alias in statement.names if isinstance(statement, ast.ImportFrom) else ():
-                target = self._file(self._absolute(file, statement)) if isinstance(statement, ast.ImportFrom) else None
-                if target and (alias.asname or alias.name) == name:
+            if isinstance(statement, ast.ImportFrom):
+                target = self._file(absolute(self._package, file, statement))
+                alias = next((a for a in statement.names if (a.asname or a.name) == name), None)
+                if target and alias:
                     return self._function(target, alias.name, hops + 1)
         return None
 
     def _imported(self, file: str, node: ast.ImportFrom, name: str, hops: int) -> list[Class | None]:
-        module = self._absolute(file, node)
+        module = absolute(self._package, file, node)
         if module.partition(".")[0] != self._package:
             return []
         target = self._file(module)
@@ -255,28 +257,17 @@ class Classes:
         first, _, rest = name.partition(".")
         module = self._tree.module(file)
         for statement in _flat(module.body) if module else ():
-            origin = f"{self._absolute(file, statement)}." if isinstance(statement, ast.ImportFrom) else ""
+            origin = f"{absolute(self._package, file, statement)}." if isinstance(statement, ast.ImportFrom) else ""
             for alias in statement.names if isinstance(statement, ast.Import | ast.ImportFrom) else ():
                 if (alias.asname or alias.name.partition(".")[0]) == first:
                     target = origin + (alias.name if alias.asname or origin else first)
                     return f"{target}.{rest}" if rest else target
         return None
 
-    def _absolute(self, file: str, node: ast.ImportFrom) -> str:
-        if not node.level:
-            return node.module or ""
-        folder = [self._package, *file.split("/")[:-1]]
-        folder = folder[: len(folder) - node.level + 1]
-        return ".".join([*folder, *([node.module] if node.module else [])])
-
     def _file(self, module: str) -> str | None:
         """File of a dotted module; a bare name is a module of the model folder, as the registry writes it."""
         head, _, rest = module.partition(".")
-        path = (rest if head == self._package else f"model_executor.models.{module}").replace(".", "/")
-        for file in (f"{path}.py", f"{path}/__init__.py"):
-            if self._tree.module(file) is not None:
-                return file
-        return None
+        return file_of(self._tree, rest if head == self._package else f"model_executor.models.{module}")
 
 
 def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -314,19 +305,12 @@ def _on_cuda(test: ast.expr) -> bool | None:
     return None
 
 
-def _bound(statement: ast.stmt) -> list[str]:
+def bound_names(statement: ast.stmt) -> list[str]:
+    """The names that a statement other than an import binds, each by itself."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return [statement.name]
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
     return [target.id for target in targets if isinstance(target, ast.Name)]
-
-
-def _imports(statement: ast.stmt) -> list[str]:
-    if isinstance(statement, ast.ImportFrom):
-        return [alias.asname or alias.name for alias in statement.names]
-    if isinstance(statement, ast.Import):
-        return [alias.asname or alias.name.partition(".")[0] for alias in statement.names]
-    return []
 
 
 def _key(cls: Class) -> ast.ClassDef | Class:

@@ -15,7 +15,8 @@ from specfix.engines.compiled import Condition
 from specfix.engines.conditions import ITEM, names
 from specfix.engines.facts.decisions import Step
 from specfix.engines.source.joining import FALSE, either_way, ends, every, is_lifted, negated
-from specfix.engines.source.tree import SourceTree, dotted, literal, walk
+from specfix.engines.source.lookup import config_class, enum_member, fields_of, module_constant
+from specfix.engines.source.tree import SourceTree, dotted, literal, plain
 from specfix.engines.source.words import COMPARED_BY
 
 RAISES = "raises"
@@ -91,7 +92,7 @@ class Lifter:
         """One expression, with the values of local variables put in."""
         constant = literal(node)
         if constant is not None or (isinstance(node, ast.Constant) and node.value is None):
-            return ["const", _plain(constant)]
+            return ["const", plain(constant)]
         match node:
             case ast.Name(id=name):
                 return self._name(name, local)
@@ -136,7 +137,7 @@ class Lifter:
         if name in local:
             return local[name]
         constant = module_constant(self.tree, self.file, name)
-        return ["name", name] if constant is None else ["const", _plain(constant)]
+        return ["name", name] if constant is None else ["const", plain(constant)]
 
     def _attribute(self, node: ast.Attribute, local: Mapping[str, Condition], call: bool = False) -> Condition:
         head = node.value
@@ -346,89 +347,6 @@ class Lifter:
     def _text(self, node: ast.expr, local: Mapping[str, Condition]) -> Condition:
         lifted = self.lift(node, local)
         return lifted if lifted[0] == "const" else ["const", "?"]
-
-
-# What names stand for, in the whole tree
-
-
-def module_constant(tree: SourceTree, file: str, name: str) -> object:
-    """Literal value of a constant of the module, or of the module of the tree that it is imported from."""
-    value = tree.assigned(file, name)
-    if value is not None:
-        return literal(value)
-    origin = imported_from(tree, file, name)
-    return module_constant(tree, origin, name) if origin and origin != file and name.isupper() else None
-
-
-def imported_from(tree: SourceTree, file: str, name: str) -> str | None:
-    """The file of the tree that ``file`` imports ``name`` from."""
-    module = tree.module(file)
-    for node in walk(module, ast.ImportFrom) if module else ():
-        if any((alias.asname or alias.name) == name for alias in node.names):
-            parts = (node.module or "").split(".") if node.module else []
-            if node.level:
-                parts = [*file.split("/")[: -node.level], *parts]
-            elif parts[:1] == [tree.package.name] or parts[:1] == ["vllm"]:
-                parts = parts[1:]
-            else:
-                return None
-            for path in (f"{'/'.join(parts)}.py", f"{'/'.join(parts)}/__init__.py".lstrip("/")):
-                if tree.module(path) is not None:
-                    return path
-    return None
-
-
-def defined_in(tree: SourceTree, file: str, name: str) -> str | None:
-    """The file that defines class ``name`` as ``file`` knows it, through re-exports."""
-    for _ in range(4):
-        module = tree.module(file)
-        if module and any(isinstance(node, ast.ClassDef) and node.name == name for node in module.body):
-            return file
-        origin = imported_from(tree, file, name)
-        if origin is None or origin == file:
-            return None
-        file = origin
-    return None
-
-
-def enum_member(tree: SourceTree, file: str, cls: str, member: str) -> object:
-    """Literal value of ``cls.member``."""
-    home = defined_in(tree, file, cls)
-    node = tree.class_(home, cls) if home else None
-    for assign in node.body if node else ():
-        if isinstance(assign, ast.Assign) and any(isinstance(t, ast.Name) and t.id == member for t in assign.targets):
-            return literal(assign.value)
-    return None
-
-
-def config_class(tree: SourceTree, file: str, owner: str, name: str) -> tuple[str, str] | None:
-    """File and name of the config class that is the type of field ``name`` (dotted) of class ``owner``."""
-    for part in name.split("."):
-        node = tree.class_(file, owner)
-        annotation = fields_of(node).get(part) if node else None
-        candidates = [n.id for n in ast.walk(annotation.annotation) if isinstance(n, ast.Name)] if annotation else []
-        found = next(
-            ((home, c) for c in candidates if c.endswith("Config") and (home := defined_in(tree, file, c))),
-            None,
-        )
-        if found is None:
-            return None
-        file, owner = found
-    return file, owner
-
-
-def fields_of(node: ast.ClassDef) -> dict[str, ast.AnnAssign]:
-    """The annotated fields of a class body."""
-    return {n.target.id: n for n in node.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
-
-
-# Making and simplifying conditions
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, set | frozenset):
-        return sorted(value, key=str)
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _path_to(scope: ast.AST, wanted: ast.AST) -> list[tuple[ast.expr, bool]] | None:

@@ -80,9 +80,9 @@ class SourceTree:
         return self._assigned[file].get(name)
 
     def config_file(self, cls: str) -> str | None:
-        """The file that defines the config class ``cls``: a module of its own, or the one that held them all once."""
+        """The file that defines the config class ``cls``."""
         own = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.removesuffix("Config")).lower()
-        for file in (f"config/{own}.py", "config/__init__.py", "config.py"):
+        for file in config_homes(own):
             if f"class {cls}" in (self.text(file) or "") and self.class_(file, cls):
                 return file
         return None
@@ -96,6 +96,11 @@ class SourceTree:
             if names & {"__version__", "version"} and isinstance(node.value, ast.Constant):
                 return str(node.value.value)
         return None
+
+
+def config_homes(part: str) -> tuple[str, ...]:
+    """The files that may define the config of one part of the engine: its own, or the one that held them all once."""
+    return f"config/{part}.py", "config/__init__.py", "config.py"
 
 
 _KINDS = [kind for kind in vars(ast).values() if isinstance(kind, type) and issubclass(kind, ast.AST)]
@@ -188,6 +193,13 @@ def literal(node: ast.AST | None) -> object:
         return None if node is None else ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
+
+
+def plain(value: object) -> object:
+    """A literal as conditions hold it: with lists for tuples and sets."""
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=str)
+    return [plain(item) for item in value] if isinstance(value, tuple | list) else value
 
 
 def dotted(node: ast.AST) -> str | None:

@@ -17,7 +17,8 @@ from typing import Any
 import yaml
 
 from specfix.errors import CannotCheck
-from specfix.launch.words import Word, written_expansion
+from specfix.launch.expansions import written_expansion
+from specfix.launch.words import Word
 
 PROPERTIES = re.compile(r"(?:[&!]\S*\s+)*")  # an anchor, a tag
 SAFE = re.compile(r"[\w@%+=:,./-]+", re.ASCII)  # needs no quotes in a shell

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from specfix.engines.source.interpreter import Interpreter
-from specfix.engines.source.standins import UndecidedError, Unknown
+from specfix.engines.source.interpreter.run import Interpreter
+from specfix.engines.source.interpreter.standins import UndecidedError, Unknown
 from specfix.engines.source.tree import SourceTree
 
 
@@ -166,7 +166,7 @@ REFUSED = (UndecidedError, AttributeError, TypeError, ValueError)
     ],
 )
 def test_a_hostile_source_gets_at_nothing(tmp_path: Path, expression: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("specfix.engines.source.interpreter.BUDGET", 5000)
+    monkeypatch.setattr("specfix.engines.source.interpreter.limits.BUDGET", 5000)
     main = f"""
     import argparse
     import json
@@ -212,7 +212,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_function_gets_at_nothing(tmp_path: Path, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("specfix.engines.source.interpreter.BUDGET", 5000)
+    monkeypatch.setattr("specfix.engines.source.interpreter.limits.BUDGET", 5000)
     main = f"""
     import argparse
     class Own:
@@ -236,8 +236,21 @@ def test_nothing_ends_the_reading(tmp_path: Path) -> None:
     assert isinstance(found, Unknown)
 
 
+@pytest.mark.parametrize(
+    "raised",
+    ["raise AttributeError(f'no {torch.x}')", "raise Own(1)"],
+)
+def test_an_error_of_unknown_text_is_told_by_its_kind(tmp_path: Path, raised: str) -> None:
+    (tmp_path / "main.py").write_text(
+        "import torch\nclass Own(ValueError):\n    def __str__(self):\n        return torch.x\n"
+        f"def __getattr__(name):\n    {raised}\n"
+    )
+    found = Interpreter(SourceTree(tmp_path)).name("vllm.main", "made")
+    assert isinstance(found, Unknown) and found.reason in ("AttributeError", "Own")
+
+
 def test_a_time_that_is_up_ends_all_that_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("specfix.engines.source.interpreter.SECONDS", 0)
+    monkeypatch.setattr("specfix.engines.source.interpreter.limits.SECONDS", 0)
     main = "made = sum([x for x in range(5000)])"
     with pytest.raises(UndecidedError, match="too long"):
         value(tmp_path, "made", main=main)

@@ -9,7 +9,7 @@ import pytest
 
 from specfix.errors import CannotCheck
 from specfix.launch.script import commands
-from specfix.launch.words import split
+from specfix.launch.splitter import split
 
 
 def texts(script: str) -> list[list[str]]:

@@ -189,6 +189,17 @@ def test_not_the_working_directory(fix: Fix, tmp_path: Path, monkeypatch: pytest
             fix()
 
 
+@pytest.mark.parametrize("out", ["out", "/nowhere/out"])
+def test_a_working_directory_that_is_gone(fix: Fix, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str) -> None:
+    """No circle of links, and nothing is written anywhere."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(CannotCheck, match="the working directory is gone"):
+        fix(Path(out))
+    monkeypatch.chdir(tmp_path)
+
+
 def test_not_in_an_earlier_result(fix: Fix, tmp_path: Path) -> None:
     fix()
     before = state(tmp_path)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
-from specfix.engines.source.classes import Class, Classes, Lineage
+from specfix.engines.source.classes import Class, Classes, Lineage, bound_names
+from specfix.engines.source.imports import absolute, file_of
 from specfix.engines.source.symbolic.values import OBJECT, Keywords, Lit, Word, has_unknown, unknown
 from specfix.engines.source.tree import SourceTree, dotted
 
@@ -200,19 +201,8 @@ class Source:
 
     def module_file(self, file: str, node: ast.ImportFrom) -> str | None:
         """File of the module that a ``from … import`` names, where it is of this tree."""
-        parts = (node.module or "").split(".") if node.module else []
-        if node.level:
-            folder = file.split("/")[:-1]
-            parts = [*folder[: len(folder) - node.level + 1], *parts]
-        elif parts[:1] == [self.package]:
-            parts = parts[1:]
-        else:
-            return None
-        path = "/".join(parts)
-        for candidate in (f"{path}.py", f"{path}/__init__.py" if path else "__init__.py"):
-            if self.tree.module(candidate) is not None:
-                return candidate
-        return None
+        head, _, rest = absolute(self.package, file, node).partition(".")
+        return file_of(self.tree, rest) if head == self.package else None
 
 
 class Machine:
@@ -276,7 +266,7 @@ class Machine:
                         continue
                     if f"{statement.name}.setter" in marks:
                         continue
-                for name in [*bound_names(statement)]:
+                for name in bound_names(statement):
                     found.pop(name, None)
         return found
 
@@ -447,11 +437,3 @@ def annotated(owner: Class) -> list[tuple[str, ast.expr | None]]:
         and isinstance(statement.target, ast.Name)
         and "ClassVar" not in ast.unparse(statement.annotation)
     ]
-
-
-def bound_names(statement: ast.stmt) -> Iterator[str]:
-    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-        yield statement.name
-    for target in statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]:
-        if isinstance(target, ast.Name):
-            yield target.id

@@ -46,6 +46,14 @@ class Unknown:
     __str__ = __hash__ = __format__ = __add__ = __radd__ = __getitem__ = _undecided
 
 
+def said(error: BaseException) -> str:
+    """The kind of an error, and its text where the source tells it."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # the text is unknown, or the source's own __str__ gives none
+        return type(error).__name__
+
+
 class Outside(type):
     """A name of another package: ``torch.float16``. A class, so that it may stand in a type hint."""
 

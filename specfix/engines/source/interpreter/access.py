@@ -13,7 +13,7 @@ import re
 from collections import OrderedDict, defaultdict
 from typing import Any, Final
 
-from specfix.engines.source.standins import Field, FieldInfo, HomePath, Parser, TypeAdapter
+from specfix.engines.source.interpreter.standins import Field, FieldInfo, HomePath, Parser, TypeAdapter
 
 
 def _names(text: str) -> frozenset[str]:
