@@ -2,10 +2,10 @@
 
     python benchmarks/warm.py [PAIRS]
 
-The pairs differ in what the rules read: lengths, layers, widths, RoPE, vocabularies, aux layers. They are checked as
-they stand in memory, without the files. Prints the checks a second of CPU time for each tenth of the run, and the
-memory after it: a run must not slow down, nor keep what it has seen. A loop of plain Python before and after says how
-fast the machine is meanwhile.
+The pairs differ in what the rules read: lengths, layers, widths, RoPE, vocabularies, aux layers, names of files. They
+are checked as they stand in memory, without the files. Prints the checks a second of CPU time for each tenth of the
+run, and the memory after it: a run must not slow down, nor keep what it has seen. A loop of plain Python before and
+after says how fast the machine is meanwhile.
 """
 
 from __future__ import annotations
@@ -16,52 +16,46 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from specfix.checking import Case, gather
 from specfix.deployment import Deployment
+from specfix.deployment.config import Config
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PARTS = 10
-LENGTHS = (2048, 4096, 8192, 16384, 32768, 131072, 262144)
-LAYERS = (16, 24, 28, 32, 36, 40, 48, 64, 80)
-WIDTHS = (2048, 3072, 4096, 5120, 8192)
-THETAS = (10000.0, 500000.0, 1000000.0, 8000000.0)
-REDUCED = (None, 16000, 32000, 64000)
-DRAFT_LENGTHS = (1024, 2048, 8192, 40960)
 
 
 def pairs(case: Case) -> Iterator[Deployment]:
-    """Deployments that differ from each other in two configs."""
+    """Deployments that differ from each other in two configs, and in where these are."""
     made = case.deployment
     assert made.draft is not None
-    choices = list(product(LENGTHS, LAYERS, WIDTHS, THETAS, REDUCED, DRAFT_LENGTHS))
-    random.Random(0).shuffle(choices)
-    for length, layers, width, theta, reduced, own in choices:
+    numbers = random.Random(0)
+    for number in count():
+        layers, width, theta = numbers.randrange(12, 128), 128 * numbers.randrange(8, 96), numbers.uniform(1e4, 8e6)
+        both = {"hidden_size": width, "num_attention_heads": width // 128, "rope_theta": theta}
         target: dict[str, Any] = {
             **made.target.config.values,
-            "max_position_embeddings": length,
+            **both,
+            "max_position_embeddings": numbers.randrange(2048, 262_144),
             "num_hidden_layers": layers,
-            "hidden_size": width,
-            "num_attention_heads": width // 128,
-            "rope_theta": theta,
         }
         draft: dict[str, Any] = {
             **made.draft.config.values,
-            "max_position_embeddings": own,
-            "hidden_size": width,
-            "num_attention_heads": width // 128,
-            "rope_theta": theta,
+            **both,
+            "max_position_embeddings": numbers.randrange(1024, 40_960),
             "eagle_aux_hidden_state_layer_ids": [2, layers // 2, layers - 3],
         }
-        if reduced is not None:
-            draft["draft_vocab_size"] = reduced
+        if numbers.random() < 0.75:
+            draft["draft_vocab_size"] = 64 * numbers.randrange(250, 1000)
         yield replace(
             made,
-            target=replace(made.target, config=replace(made.target.config, values=target)),
-            draft=replace(made.draft, config=replace(made.draft.config, values=draft)),
+            target=replace(
+                made.target, reference=f"target-{number}", config=Config(target, f"target-{number}/config.json")
+            ),
+            draft=replace(made.draft, reference=f"draft-{number}", config=Config(draft, f"draft-{number}/config.json")),
         )
 
 
@@ -78,7 +72,7 @@ def memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def main(count: int) -> None:
+def main(wanted: int) -> None:
     case = gather(
         EXAMPLES / "llama-3.1-8b-instruct",
         EXAMPLES / "eagle3-llama-3.1-8b",
@@ -92,7 +86,7 @@ def main(count: int) -> None:
     codes: set[str] = set()
     for _ in range(20):
         case.check(next(made))
-    before, part = pace(), count // PARTS
+    before, part = pace(), wanted // PARTS
     for number in range(PARTS):
         taken = 0.0
         for deployment in (next(made) for _ in range(part)):

@@ -14,6 +14,14 @@ START = 1_000  # bytes of a file, in which its mark stands
 FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the quota of the disk is used up"}
 
 
+def working_directory() -> Path:
+    """Where this was started. Raises CannotCheck where that is gone."""
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise CannotCheck(f"the working directory is gone ({error.strerror}): go to one that is there") from None
+
+
 def write_whole(path: Path, text: str, mark: str) -> None:
     """Put ``text`` into the file, new or one of the same kind, which holds the ``mark``; a link is followed. Raises
     CannotCheck for any other that is there and where writing fails, and then nothing of the text is left."""

@@ -70,7 +70,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return outcome.status
     except (KeyboardInterrupt, typer.Abort):
         return 130
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit) as ended:
+        # Typer, and Rich below it, end with 1 where nobody reads their help
+        if isinstance(ended, SystemExit) and not isinstance(ended.__context__, BrokenPipeError):
+            raise
         drop_output()
         return 141
     except CannotCheck as problem:

@@ -31,7 +31,7 @@ def gate(
     from pathlib import Path
 
     from specfix.cli.conclusion import Gate, chosen
-    from specfix.cli.launches import all_launches, check_all
+    from specfix.cli.launches import all_launches, check_all, is_folder
     from specfix.gate.settings import find_settings
 
     settings = find_settings()
@@ -43,6 +43,6 @@ def gate(
         "ignore": ignore or (),
     }
     by_release, remarks = check_all(found, engine or [None], **where)
-    everything = any(Path(name).is_dir() for name in files) and not (select or ignore)
+    everything = any(is_folder(Path(name)) for name in files) and not (select or ignore)
     gate = Gate.of(settings, fail_on, strict, baseline)
     return gate.outcome(by_release, form.value, write_baseline, remarks, several=True, everything=everything)

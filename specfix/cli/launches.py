@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from specfix.checker.report import Checked, Remark
@@ -14,11 +16,12 @@ from specfix.deployment.machines import find_hardware
 from specfix.engines.find import find_engine
 from specfix.errors import CannotCheck
 from specfix.launch.manifests import MENTION, Found, NoLaunch, launches_in
-from specfix.launch.yaml_file import read_text
+from specfix.launch.yaml_file import Unreadable, read_text
 from specfix.launching import NoSpeculation, from_command, gather_launch
 
 TOOLS = frozenset({".git", ".venv", "venv", "node_modules", ".tox", "site-packages"})
 SUFFIXES = (".yaml", ".yml", ".sh")
+LOCK = ".#"  # how the name of a link begins that an editor leaves beside a file while it is being changed
 SPECULATION = re.compile(r"speculative[-_](config|model|tokens)|spec-(method|model|tokens)|num_speculative_tokens")
 PATTERN = re.compile(r"[*?[]")
 
@@ -72,21 +75,21 @@ def refuse_for_all(engines: Sequence[str | None], options: Mapping[str, Any]) ->
 
 
 def all_launches(files: Sequence[str], named: bool = True) -> Iterator[Found | Checked | Remark]:
-    """The servers of each file, and of the files in each folder, or why a file could not be read. One that starts none
-    is told of where it is ``named``, as a launch; of others that speak of speculation there is a remark."""
+    """The servers of each file, and of the files in each folder, or why a file or folder could not be read. One that
+    starts none is told of where it is ``named``, as a launch; of others that speak of speculation there is a remark."""
     for name in files:
+        if not name:
+            raise CannotCheck("the name of a file is empty: give one, or a folder")
         path = Path(name)
-        inside = path.is_dir()
-        if not path.exists() and PATTERN.search(name):
-            inside, several = True, matching(name)
-            if not several:
-                yield Checked(name, None, f"no file matches {name}")
-        elif inside:
-            several = sorted(launch_files(path))
-        else:
-            several = [path]
-        for file in several:
-            yield from launches_of(file, named and not inside, named)
+        inside = is_folder(path)
+        several: Sequence[Path | Checked | Remark] = launch_files(path) if inside else [path]
+        if not os.path.lexists(path) and PATTERN.search(name):
+            inside, several = True, matching(name) or [Checked(name, None, f"no file matches {name}")]
+        for each in several:
+            if isinstance(each, Path):
+                yield from launches_of(each, named and not inside, named)
+            else:
+                yield each
 
 
 def launches_of(file: Path, asked_for: bool, named: bool) -> Iterator[Found | Checked | Remark]:
@@ -102,7 +105,7 @@ def launches_of(file: Path, asked_for: bool, named: bool) -> Iterator[Found | Ch
         else:  # a folder of manifests holds others too
             yield from unread(file, text, str(none))
     except CannotCheck as problem:
-        if named or file.suffix in SUFFIXES or not file.exists():
+        if named or file.suffix in SUFFIXES or isinstance(problem, Unreadable):
             yield Checked(str(file), None, str(problem))
 
 
@@ -115,22 +118,67 @@ def unread(file: Path, text: str, why: str) -> Iterator[Remark]:
         yield Remark(f"mentions speculation, and no launch was read in it{colon}{kind}", str(file), line)
 
 
-def matching(pattern: str) -> list[Path]:
-    """The files, and those in the folders, that match, as a shell with ``**`` has it."""
+def matching(pattern: str) -> list[Path | Checked | Remark]:
+    """The files, and those in the folders, that match, as a shell with ``**`` has it; and what could not be looked
+    into."""
     import glob
 
     names = glob.glob(pattern, recursive=True)  # noqa: PTH207 - of paths from anywhere, not below one folder
-    found = [Path(each) for each in sorted(names)]
-    files = [file for each in found for file in (sorted(launch_files(each)) if each.is_dir() else [each])]
-    return [file for file in dict.fromkeys(files) if not TOOLS.intersection(file.parts)]
+    paths = [Path(name) for name in sorted(names)]
+    found = [each for path in paths for each in (launch_files(path) if is_folder(path) else [path])]
+    kept = [each for each in found if not (isinstance(each, Path) and TOOLS.intersection(each.parts))]
+    return [*dict.fromkeys([*kept, *closed(pattern)])]
 
 
-def launch_files(folder: Path) -> Iterator[Path]:
-    """The files below a folder that may hold a launch, but for those of tools."""
-    for file in folder.rglob("*"):
-        parts = file.relative_to(folder).parts
-        if file.suffix in SUFFIXES and file.is_file() and not any(part in TOOLS for part in parts):
-            yield file
+def closed(pattern: str) -> Iterator[Checked]:
+    """The folders that a pattern leads through and that may not be looked into, which is nothing to a shell."""
+    import glob
+
+    while PATTERN.search(pattern):
+        pattern = os.path.dirname(pattern)  # noqa: PTH120 - a Path drops what ends with a slash
+        for path in map(Path, sorted(glob.glob(pattern, recursive=True))):  # noqa: PTH207
+            try:
+                if is_folder(path) and not TOOLS.intersection(path.parts):
+                    os.scandir(path).close()
+                    os.stat(os.path.join(path, "."))  # noqa: PTH116, PTH118 - a Path drops the dot, which tells
+            except OSError as error:
+                yield unseen(path, error)
+
+
+def unseen(folder: Path, error: OSError) -> Checked:
+    return Checked(str(folder), None, f"the folder cannot be looked into: {error.strerror}")
+
+
+def is_folder(path: Path) -> bool:
+    return os.path.isdir(path)  # noqa: PTH112 - a Path raises where it may not look
+
+
+def launch_files(folder: Path) -> list[Path | Checked | Remark]:
+    """The files below a folder that may hold a launch, but for those of tools; and what could not be looked into, or is
+    a link that leads elsewhere."""
+    files: list[Path] = []
+    refused: list[OSError] = []
+    links: list[Path] = []
+    for root, folders, names in os.walk(folder, onerror=refused.append):
+        folders[:] = [name for name in folders if name not in TOOLS]
+        links += [path for name in folders if (path := Path(root, name)).is_symlink()]
+        paths = [Path(root, name) for name in names if not name.startswith(LOCK)]
+        files += [path for path in paths if path.suffix in SUFFIXES and may_be_file(path)]
+    within = folder.resolve()
+    elsewhere = [str(path) for path in sorted(links) if not path.resolve().is_relative_to(within)]
+    return [
+        *sorted(files),
+        *(unseen(Path(error.filename), error) for error in refused),
+        *(Remark("is a link to a folder elsewhere, and was not followed: name that too", each) for each in elsewhere),
+    ]
+
+
+def may_be_file(path: Path) -> bool:
+    """Whether it is a file, and no pipe or device; what cannot be looked at may be, and its reader tells why."""
+    try:
+        return S_ISREG(path.stat().st_mode)
+    except OSError:
+        return True
 
 
 def attempt(found: Found, **options: Any) -> Checked | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from specfix.deployment.config import Config
 from specfix.deployment.headers import read_tensors
-from specfix.deployment.json_text import read_json_object, refuse_twice
+from specfix.deployment.json_text import once, read_json_object
 from specfix.deployment.model import Tensor
 from specfix.errors import CannotCheck
 from specfix.record import record
@@ -63,6 +63,5 @@ def read_folder(folder: Path, label: str | None = None) -> Files:
 
 def read_config(path: Path, name: str) -> Config:
     """A JSON file as a Config that is called ``name``."""
-    values, text = read_json_object(path, name)
-    refuse_twice(text, name, alike=False)
+    values, text = read_json_object(path, name, pairs=once(name, alike=False))
     return Config(values, name, text)

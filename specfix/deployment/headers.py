@@ -11,11 +11,11 @@ from typing import Any
 
 from specfix.deployment.json_text import (
     INDEX_LIMIT,
+    once,
     open_file,
     parse_object,
     read_json_object,
     refuse_heavy,
-    refuse_twice,
     show,
 )
 from specfix.deployment.model import Tensor
@@ -133,7 +133,7 @@ def parse_header(header: bytes, data_size: int, name: str, file: str) -> dict[st
     start = 8 + len(header)
     tensors = {key: tensor(key, entry, data_size, name, file, start) for key, entry in entries.items()}
     if text.count('"data_offsets"') > len(tensors):
-        refuse_twice(text, f"the header of {name}", alike=True)
+        parse_object(text, f"the header of {name}", once(f"the header of {name}", alike=True))
     refuse_overlap(tensors, name)
     return tensors
 

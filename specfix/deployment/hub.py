@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import importlib
 import multiprocessing
+import re
 import ssl
 import sys
 from collections.abc import Iterator, Mapping
@@ -18,10 +19,11 @@ from itertools import chain
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from specfix.deployment.files import Files, read_folder
 from specfix.deployment.headers import INDEX, LFS_POINTER, header_length, parse_header, weight_files
-from specfix.deployment.json_text import CONFIG_LIMIT, INDEX_LIMIT, TOKENIZER_LIMIT
+from specfix.deployment.json_text import CONFIG_LIMIT, INDEX_LIMIT, TOKENIZER_LIMIT, read_json_object
 from specfix.deployment.model import Tensor
 from specfix.errors import CannotCheck
 
@@ -29,8 +31,19 @@ SECONDS = 10  # for the server to say something
 SECONDS_IN_ALL = 300  # for all of one repository: a server may say a little again and again
 AT_ONCE = 16  # headers that are asked for at the same time
 FIRST_BYTES = 100_000  # of a weight file: most headers end within them
+LIST_LIMIT = 16 * 2**20  # bytes of a list of files: those of fifty thousand
+REVISION = re.compile(r"\w[\w.-]*", re.ASCII)  # a commit, of which the cache makes a path
 NO_HUB = "what answers there is no Hub: see to HF_ENDPOINT, and to a proxy or a login page in between"
 DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})  # said of a file without its name
+
+# what the Hub says by a code: that of its header, or the class that the library makes of it
+REFUSALS = {
+    "GatedRepo": "is gated: ask for access on its page, and log in with `hf auth login` or set HF_TOKEN",
+    "RepoNotFound": "is no folder here, and is not on the Hub, or is private: check its name, and log in where it is "
+    "yours",
+    "RevisionNotFound": "does not exist: the repository has no such revision",
+}
+BAD_TOKEN = "Invalid credentials in Authorization header"
 
 # bytes that a file may have to be fetched
 LIMITS = {
@@ -75,7 +88,7 @@ def read_repository(name: str, revision: str | None) -> Files:
     folder = cached_folder(name, revision)
     if folder is None:
         raise CannotCheck(
-            f"{label} is no folder here, cannot be read from the Hub ({why}) and is not in the cache "
+            f"{label} is no folder here, cannot be read from the Hub ({why}) and {absent(name)} the cache "
             f"{constants.HF_HUB_CACHE}: give a folder that holds it, or try again"
         )
     return replace(read_folder(folder, label), folder=None, note=f"{label} as the cache has it ({why})")
@@ -94,6 +107,17 @@ def cached_folder(name: str, revision: str | None) -> Path | None:
 
     found = try_to_load_from_cache(name, "config.json", revision=revision)
     return Path(found).parent if isinstance(found, str) else None
+
+
+def absent(name: str) -> str:
+    """In words, why a repository was not found there."""
+    try:
+        (cache() / f"models--{name.replace('/', '--')}" / "snapshots").stat()
+    except PermissionError:
+        return "may not be looked for in"
+    except OSError:
+        pass
+    return "is not in"
 
 
 def read_online(name: str, revision: str | None, label: str) -> Files:
@@ -119,13 +143,27 @@ def read_now(name: str, revision: str | None, label: str) -> Files:
 
 
 def look_up(name: str, revision: str | None, label: str) -> Repository:
-    """The commit that ``revision`` names, and its files."""
+    """The commit that ``revision`` names, and its files. The library has a call for it, which reads without end."""
     from huggingface_hub import HfApi
 
+    library_utils().validate_repo_id(name)
     api = HfApi()
-    info = api.model_info(name, revision=revision, files_metadata=True, timeout=SECONDS)
-    sizes = {file.rfilename: file.size for file in info.siblings or ()}
-    return Repository(api, name, revision, info.sha or "main", sizes, label)
+    at = f"/revision/{quote(revision, safe='')}" if revision else ""
+    data = first_bytes(f"{api.endpoint}/api/models/{name}{at}?blobs=true", LIST_LIMIT + 1, label, part=False)
+    if len(data) > LIST_LIMIT:
+        raise CannotCheck(
+            f"{label} is too large: the Hub's list of its files has more than {LIST_LIMIT:,} bytes; give a folder that "
+            "holds the model alone"
+        )
+    try:
+        info, _ = read_json_object(data, label, LIST_LIMIT)
+    except CannotCheck:
+        raise Unreachable(NO_HUB) from None
+    commit = info.get("sha") or "main"
+    if not REVISION.fullmatch(commit):
+        raise Unreachable(NO_HUB)
+    sizes = {file["rfilename"]: file.get("size") for file in info["siblings"] or ()}
+    return Repository(api, name, revision, commit, sizes, label)
 
 
 def fetch_texts(repository: Repository) -> tuple[Path, list[str]]:
@@ -220,17 +258,19 @@ def remote_header(repository: Repository, file: str) -> dict[str, Tensor]:
     return parse_header(data[8 : 8 + length], size - 8 - length, label, file)
 
 
-def first_bytes(url: str, count: int, label: str) -> bytes:
-    """The first ``count`` bytes of a file, whatever else the server would send."""
+def first_bytes(url: str, count: int, label: str, *, part: bool = True) -> bytes:
+    """The first ``count`` bytes of an answer, whatever else would be sent. Of a file a ``part`` is asked for."""
     utils = library_utils()
     session = utils.get_session()
-    headers = {**utils.build_hf_headers(), "Range": f"bytes=0-{count - 1}", "Accept-Encoding": "identity"}
+    headers = {**utils.build_hf_headers(), "Accept-Encoding": "identity"}
+    if part:
+        headers["Range"] = f"bytes=0-{count - 1}"
     if callable(session.stream):  # httpx, since huggingface_hub 1.0; in requests it is a flag
         with session.stream("GET", url, headers=headers, timeout=SECONDS) as response:
-            refuse_answer(response, label)
+            refuse_answer(response, label, part)
             return take(response.iter_bytes(65536), count)
     with session.get(url, headers=headers, timeout=SECONDS, stream=True) as response:
-        refuse_answer(response, label)
+        refuse_answer(response, label, part)
         return take(response.iter_content(65536), count)
 
 
@@ -254,16 +294,11 @@ def own_words(label: str) -> Iterator[None]:
     except (CannotCheck, Unreachable):
         raise
     except errors.GatedRepoError:
-        raise Refused(
-            f"{label} is gated: ask for access on its page, and log in with `hf auth login` or set HF_TOKEN"
-        ) from None
+        raise Refused(f"{label} {REFUSALS['GatedRepo']}") from None
     except errors.RepositoryNotFoundError:
-        raise Refused(
-            f"{label} is no folder here, and is not on the Hub, or is private: check its name, and log in where it is "
-            "yours"
-        ) from None
+        raise Refused(f"{label} {REFUSALS['RepoNotFound']}") from None
     except errors.RevisionNotFoundError:
-        raise Refused(f"{label} does not exist: the repository has no such revision") from None
+        raise Refused(f"{label} {REFUSALS['RevisionNotFound']}") from None
     except errors.LocalEntryNotFoundError as error:
         refuse_status(status_of(error.__cause__), label)
         raise Unreachable(silence(error.__cause__)) from None
@@ -320,10 +355,16 @@ def refuse_status(status: int, label: str) -> None:
         )
 
 
-def refuse_answer(response: Any, label: str) -> None:
-    """The same for a response whose body is to be a file."""
-    refuse_status(response.status_code, label)
-    if response.headers.get("Content-Type", "").startswith("text/html"):
+def refuse_answer(response: Any, label: str, of_file: bool) -> None:
+    """The same for a response whose body is to be a file, or the list of all; of a refusal it is not read."""
+    status, headers = response.status_code, response.headers
+    code = headers.get("X-Error-Code")
+    if status == 401 and not (code or of_file or headers.get("X-Error-Message") == BAD_TOKEN):
+        code = "RepoNotFound"  # for who is not logged in, what is private is as what is not there
+    if status >= 400 and code in REFUSALS:
+        raise Refused(f"{label} {REFUSALS[code]}")
+    refuse_status(status, label)
+    if headers.get("Content-Type", "").startswith("text/html"):
         raise Unreachable(NO_HUB)
 
 

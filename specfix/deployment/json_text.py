@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -23,36 +24,54 @@ DIGITS_LIMIT = 400  # of an integer; a float ends at 309
 MEMORY_LIMIT = 150 * 2**20
 OBJECT_COST, LIST_COST, VALUE_COST = 240, 88, 64
 
+# Of a tokenizer without its merges, two of which are held at once: bytes that Python makes of its text, and keys, each
+# of which takes 150 more. The largest that is served has 34 MiB, and 307,000.
+TEXT_LIMIT = 48 * 2**20
+MEMBERS_LIMIT = 350_000
+
 BLANK = re.compile(r"[ \t\r\n]*")
 # the merges of a byte-pair vocabulary, and how a tokenizer.json ends whose model ends with them
 MERGES = re.compile(rb'"merges"\s*:\s*\[')
 END_OF_MERGES = re.compile(rb"\]\s*\}\s*\}\s*\Z")
 
 
-def read_json_object(source: Path | bytes, name: str, limit: int = CONFIG_LIMIT) -> tuple[dict[str, Any], str]:
-    """The JSON object in a file or in bytes, and its text. ``name`` is what messages call it.
+Pairs = Callable[[list[tuple[str, Any]]], dict[str, Any]]
+
+
+def read_json_object(
+    source: Path | bytes, name: str, limit: int = CONFIG_LIMIT, pairs: Pairs | None = None
+) -> tuple[dict[str, Any], str]:
+    """The JSON object in a file or in bytes, and its text. ``name`` is what messages call it; ``pairs`` makes the
+    objects in it.
 
     As in Python's own reader, which engines use, a BOM, NaN and Infinity are taken, and of a repeated key the
     last value counts. Raises CannotCheck for what is no such object, is larger than ``limit`` or is nested
     too deep.
     """
     data = read_bytes(source, name, limit) if isinstance(source, Path) else source
+    text = decoded(data, name, limit)
+    del data, source  # what is made of them is much more
+    return parse_object(text, name, pairs), text
+
+
+def decoded(data: bytes, name: str, limit: int) -> str:
+    """The text of JSON that will fit into memory. Raises CannotCheck."""
     if len(data) > limit:
         raise CannotCheck(f"{name} is larger than {limit:,} bytes, more than such a file ever needs")
     refuse_heavy(data, name)
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise CannotCheck(f"{name}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8 text") from None
-    return parse_object(text, name), text
 
 
 def read_bytes(path: Path, name: str, limit: int) -> bytes:
     """At most ``limit`` + 1 bytes of a regular file. Raises CannotCheck for what cannot be read."""
     try:
         if not path.is_file():  # a pipe or a device would block or never end
-            raise CannotCheck(f"{name} {'is not a regular file' if path.exists() else 'does not exist'}")
+            absent = "is a link that leads nowhere" if path.is_symlink() else "does not exist"
+            raise CannotCheck(f"{name} {'is not a regular file' if path.exists() else absent}")
         with open_file(path) as file:
             data = file.read(limit + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
@@ -67,15 +86,20 @@ def open_file(path: Path) -> IO[bytes]:
     return open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))
 
 
+def size_as_text(data: bytes) -> int:
+    """Bytes that a Python text takes at most: one wide character widens all of it."""
+    return len(data) if data.isascii() else 4 * len(data)
+
+
 def refuse_heavy(data: bytes, name: str) -> None:
     """Raise CannotCheck for JSON of so many values that it would fill memory."""
-    size = len(data) if data.isascii() else 4 * len(data)  # one wide character widens all of a Python text
+    size = size_as_text(data)
     size += OBJECT_COST * data.count(b"{") + LIST_COST * data.count(b"[") + VALUE_COST * data.count(b",")
     if size > MEMORY_LIMIT:
         raise CannotCheck(f"{name} holds more values than {MEMORY_LIMIT:,} bytes of memory have room for")
 
 
-def parse_object(text: str, name: str) -> dict[str, Any]:
+def parse_object(text: str, name: str, pairs: Pairs | None = None) -> dict[str, Any]:
     """``text`` as a JSON object. Raises CannotCheck."""
 
     def integer(digits: str) -> int:
@@ -86,7 +110,7 @@ def parse_object(text: str, name: str) -> dict[str, Any]:
 
     too_deep = f"{name} is nested more than {DEPTH_LIMIT} levels deep"
     try:
-        values = json.loads(text, parse_int=integer if many_digits(text) else None)
+        values = json.loads(text, parse_int=integer if many_digits(text) else None, object_pairs_hook=pairs)
     except json.JSONDecodeError as error:
         raise CannotCheck(f"{name}, line {error.lineno} column {error.colno}: not valid JSON ({error.msg})") from None
     except RecursionError:
@@ -100,11 +124,11 @@ def parse_object(text: str, name: str) -> dict[str, Any]:
     return values
 
 
-def refuse_twice(text: str, name: str, *, alike: bool) -> None:
-    """Raise CannotCheck for an object with two values under one key, of which readers keep the last, and only who wrote
-    it knows which was meant; ``alike``: also where both are the same."""
+def once(name: str, *, alike: bool) -> Pairs:
+    """What makes objects, and raises CannotCheck for one with two values under one key, of which readers keep the last,
+    and only who wrote it knows which was meant; ``alike``: also where both are the same."""
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def made(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key, value in pairs:
             if key in found and (alike or found[key] != value):
@@ -112,7 +136,7 @@ def refuse_twice(text: str, name: str, *, alike: bool) -> None:
             found[key] = value
         return found
 
-    json.loads(text, object_pairs_hook=once)
+    return made
 
 
 def many_digits(text: str) -> bool:
@@ -124,14 +148,22 @@ def many_digits(text: str) -> bool:
 def read_tokenizer(path: Path, name: str) -> dict[str, Any]:
     """A tokenizer file. Of one that ends with its merges, as most do, these are left out: they are two thirds of it,
     and the vocabulary says all about ids. Raises CannotCheck."""
+    try:
+        return parse_object(tokenizer_text(path, name, without_merges=True), name)
+    except CannotCheck:  # other keys follow the merges, or it is none
+        return parse_object(tokenizer_text(path, name), name)
+
+
+def tokenizer_text(path: Path, name: str, *, without_merges: bool = False) -> str:
+    """Its text. The bytes are let go before anything is made of it: two such files are in memory at a time."""
     data = read_bytes(path, name, TOKENIZER_LIMIT)
-    start, end = MERGES.search(data), END_OF_MERGES.search(data, max(len(data) - 100, 0))
-    if start and end and start.end() <= end.start() and len(data) <= TOKENIZER_LIMIT:
-        try:
-            return read_json_object(data[: start.end()] + data[end.start() :], name, TOKENIZER_LIMIT)[0]
-        except CannotCheck:
-            pass  # other keys follow
-    return read_json_object(data, name, TOKENIZER_LIMIT)[0]
+    if without_merges and len(data) <= TOKENIZER_LIMIT:
+        start, end = MERGES.search(data), END_OF_MERGES.search(data, max(len(data) - 100, 0))
+        if start and end and start.end() <= end.start():
+            data = data[: start.end()] + data[end.start() :]
+    if size_as_text(data) > TEXT_LIMIT or data.count(b":") > MEMBERS_LIMIT:
+        raise CannotCheck(f"{name} holds more text, or more than {MEMBERS_LIMIT:,} keys, than any tokenizer needs")
+    return decoded(data, name, TOKENIZER_LIMIT)
 
 
 def depth_exceeds(value: Any, limit: int) -> bool:
@@ -162,7 +194,7 @@ def show(value: Any, limit: int = 60) -> str:
     """``value`` as a message quotes it: JSON on one line in plain ASCII, shortened. YAML and TOML know dates, too, and
     integers without end."""
     try:
-        text = json.dumps(value, default=str)
+        text = json.dumps(value[:limit] if isinstance(value, str) else value, default=str)
     except ValueError:  # Python writes no integer of so many digits
         text = "a number beyond all reason"
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -16,6 +16,7 @@ from specfix.errors import MissingFact, NotApplicable, known
 from specfix.record import record
 
 TOKENIZER = "tokenizer.json"
+TOLD = 100  # characters of a token that is told: some are no words
 SIZES = ("target_model_config.get_vocab_size()", "draft_model_config.get_vocab_size()")
 # how the families of tokenizers write a space at the start of a word
 SPACES = str.maketrans({"\u0120": " ", "\u2581": " "})
@@ -24,7 +25,8 @@ SPACES = str.maketrans({"\u0120": " ", "\u2581": " "})
 @record(frozen=True)
 class Vocabularies:
     """The two maps of ids to tokens, compared. ``shared``: ids that both give a token; ``differing``: those of them
-    with another token on each side; ``example``: the first such id, with the target's token and the draft's."""
+    with another token on each side; ``example``: the first such id, with the starts of the target's token and the
+    draft's."""
 
     shared: int
     differing: int
@@ -52,8 +54,10 @@ def vocabularies(target: Target, draft: Draft) -> Vocabularies:
     if not shared:
         raise MissingFact(f"ids that {TOKENIZER} of both sides give a token")
     differing = [i for i in shared if ours[i] != theirs[i] and spelled(ours[i]) != spelled(theirs[i])]
-    first = differing[0] if differing else None
-    return Vocabularies(len(shared), len(differing), None if first is None else (first, ours[first], theirs[first]))
+    if not differing:
+        return Vocabularies(len(shared), 0)
+    first = differing[0]
+    return Vocabularies(len(shared), len(differing), (first, ours[first][:TOLD], theirs[first][:TOLD]))
 
 
 def same_bytes(one: Path, other: Path) -> bool:

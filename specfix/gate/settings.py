@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from specfix.deployment.json_text import plain, read_bytes, show
 from specfix.errors import CannotCheck
 from specfix.record import record
+from specfix.whole import working_directory
 
 if TYPE_CHECKING:
     import datetime
@@ -64,20 +65,20 @@ class Settings:
 def find_settings(start: Path | None = None) -> Settings:
     """The settings of the nearest folder that has some, from ``start`` (by default the working directory) upwards.
 
-    Raises CannotCheck for a file that cannot be read, and for what it may not say.
+    Raises CannotCheck for a file that is there in whatever form and cannot be read, and for what it may not say.
     """
-    for folder in upwards(start):
+    here = (start or working_directory()).absolute()
+    for folder in (here, *here.parents):
         for name in (OWN, SHARED):
             file = folder / name
             try:
-                if not (file.exists() if name == OWN else file.is_file()):
-                    continue
+                file.lstat()
                 data = read_bytes(file, str(file), LIMIT)
                 if len(data) > LIMIT:
-                    if name == OWN:
-                        raise CannotCheck(f"{file} is larger than {LIMIT} bytes")
-                    continue
+                    raise CannotCheck(f"{file} is larger than {LIMIT} bytes")
                 text = data.decode("utf-8-sig").replace("\r\n", "\n")  # with or without a byte order mark
+            except FileNotFoundError:
+                continue
             except (OSError, UnicodeDecodeError) as error:
                 raise CannotCheck(f"{file} cannot be read: {error}") from None
             if name == OWN:
@@ -87,14 +88,6 @@ def find_settings(start: Path | None = None) -> Settings:
                 if isinstance(tool, dict) and "specfix" in tool:
                     return parse(tool["specfix"], text, file)
     return Settings()
-
-
-def upwards(start: Path | None) -> Iterator[Path]:
-    try:
-        folder = (start or Path.cwd()).absolute()
-    except OSError:  # the working directory is gone
-        return
-    yield from (folder, *folder.parents)
 
 
 def toml(text: str, file: Path) -> dict[str, Any]:

@@ -24,6 +24,10 @@ MISSED_LIMIT = 20  # lines of a scalar that are looked for in vain
 SCALARS = ("str", "int", "float", "bool", "null", "timestamp", "binary")
 
 
+class Unreadable(CannotCheck):
+    """A file that the system does not let us read, whatever it holds."""
+
+
 @record(frozen=True)
 class Item:
     """A value: a scalar, a list of items, or a mapping of keys to items. ``text`` is how a scalar is written;
@@ -125,14 +129,15 @@ def read_yaml_file(path: str | Path) -> list[Item]:
 
 
 def read_text(path: Path) -> str:
-    """A launch file's text. Raises CannotCheck where it cannot be read, is no text, or of unlikely size."""
+    """A launch file's text. Raises CannotCheck where it is no text, or of unlikely size, Unreadable where it cannot be
+    read."""
     try:
         if path.exists() and not path.is_file():  # a pipe would block
-            raise CannotCheck(f"{path} cannot be read: it is not a regular file")
+            raise Unreadable(f"{path} cannot be read: it is not a regular file")
         with open_file(path) as opened:
             content = opened.read(LIMIT + 1) or b""  # None: see open_file()
     except (OSError, ValueError) as error:
-        raise CannotCheck(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise Unreadable(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if len(content) > LIMIT:
         raise CannotCheck(f"{path} holds more than the {LIMIT:,} bytes that are read of a launch file")
     try:

@@ -20,7 +20,7 @@ from specfix.errors import CannotCheck
 from specfix.repair.alone import locked, terminable
 from specfix.repair.files.entry import Copy, Entry, File, Folder, Link
 from specfix.repair.launch import SHIM
-from specfix.whole import reason, unwritable
+from specfix.whole import reason, unwritable, working_directory
 
 MARKER = ".specfix"
 SCHEMA = "specfix/output-v1"
@@ -39,6 +39,7 @@ class Written:
 
 def settled(out: Path) -> Path:
     """``out`` with its parent's links followed, once and for all: ``link/..`` is not where it seems."""
+    out = working_directory() / out
     try:
         out = Path(os.path.realpath(out)) if out.name in ("", "..") else out.parent.resolve() / out.name
     except (OSError, RuntimeError):  # links in a circle
@@ -141,7 +142,7 @@ def refuse(out: Path, keep: list[tuple[str, Path]]) -> None:
             raise CannotCheck(f"--out {out} lies in {what}, {folder}, which is never written to: choose another place")
         if real in kept.parents:
             raise CannotCheck(f"--out {out} holds {what}, {folder}: choose another place")
-    here = Path.cwd()
+    here = working_directory()
     if real == here or real in here.parents:
         raise CannotCheck(f"--out {out} is the working directory, or holds it: choose another place")
     ours = next((above for above in real.parents if files_of(above) is not None), None)

@@ -216,6 +216,32 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
     assert process.returncode == 141
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--help",),
+        ("--version",),
+        ("check", "--help"),
+        ("gate", "-h"),
+        ("rules",),
+        ("explain", "POS001"),
+        ("engine", "0.26.0"),
+        ("hardware",),
+        *(("check", *FAILS, "--format", form) for form in FORMATS),
+        ("fix", *FAILS, "--diff"),
+    ],
+    ids=" ".join,
+)
+def test_whatever_it_was_that_nobody_reads(arguments: tuple[str, ...]) -> None:
+    """It is no finding, and there is nothing to be said of it."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "specfix", *arguments]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=60)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
 def test_an_output_that_cannot_be_written_is_said() -> None:
     full = Path("/dev/full")
     if not full.exists():

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import tempfile
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -301,6 +306,155 @@ def test_files_may_be_patterns_with_blanks(specfix: Run, project: Path) -> None:
 def test_a_file_that_is_not_there_is_no_pass(specfix: Run, project: Path) -> None:
     done = specfix("gate", "serve.yml")
     assert done.returncode == 2 and "unreadable  serve.yml: cannot be read" in done.stdout
+
+
+@contextmanager
+def without_rights() -> Iterator[None]:
+    """As a user who may not look everywhere."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.fixture
+def open_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder that every user can look into, unlike the test's own."""
+    folder = Path(tempfile.mkdtemp(prefix="specfix-"))
+    folder.chmod(0o755)
+    monkeypatch.chdir(folder)
+    yield folder
+    for path in folder.rglob("*"):
+        path.chmod(0o755)
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("given", [".", "deploy", "**/*.yaml", "deploy/*/*.yaml"])
+@pytest.mark.parametrize("mode", [0o000, 0o444])
+def test_a_folder_that_may_not_be_looked_into_is_no_pass(
+    specfix: Run, open_folder: Path, given: str, mode: int
+) -> None:
+    for name in ("deploy/open", "deploy/shut", "venv/shut"):
+        (open_folder / name).mkdir(parents=True)
+    (open_folder / "deploy/open/a.yaml").write_text(launch(1024))
+    (open_folder / "deploy/shut/b.yaml").write_text(launch(8192))
+    where = ("--engine", "vllm==0.26.0", *WHERE)
+    assert specfix("gate", given, *where).returncode == 1
+    (open_folder / "venv/shut").chmod(0)  # where tools keep what is theirs nobody looks
+    (open_folder / "deploy/shut").chmod(mode)
+    with without_rights():
+        done = specfix("gate", given, *where)
+    assert done.returncode == 2 and "pass        deploy/open/a.yaml" in done.stdout
+    assert "unreadable  deploy/shut" in done.stdout and "Permission denied" in done.stdout
+    assert "venv" not in done.stdout
+
+
+def test_a_file_that_may_not_be_read_is_no_pass(specfix: Run, open_folder: Path) -> None:
+    file = open_folder / "start"
+    file.write_text("echo\n")
+    assert specfix("gate", "start", *WHERE).returncode == 0
+    file.chmod(0)
+    with without_rights():
+        done = specfix("gate", "start", *WHERE)
+    assert done.returncode == 2 and "unreadable  start: cannot be read: Permission denied" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["absent", "broken", "broken.yaml", "loop", "loop/a.yaml", "pipe"])
+@pytest.mark.parametrize("command", [("gate",), ("check", "--launch")])
+def test_what_is_not_there_is_no_pass(specfix: Run, project: Path, command: tuple[str, ...], name: str) -> None:
+    for link in ("broken", "broken.yaml"):
+        Path(link).symlink_to("nowhere")
+    Path("loop").symlink_to("loop")
+    os.mkfifo("pipe")
+    done = specfix(*command, name, *WHERE)
+    assert done.returncode == 2 and f"{name}" in done.stdout + done.stderr
+    assert "cannot be read" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("command", [("gate",), ("check", "--launch")])
+def test_a_name_that_is_empty_is_not_this_folder(specfix: Run, project: Path, command: tuple[str, ...]) -> None:
+    done = specfix(*command, "", *WHERE)
+    assert (done.returncode, done.stdout) == (2, "") and "the name of a file is empty" in done.stderr
+
+
+def test_links_within_a_folder(specfix: Run, project: Path) -> None:
+    where = ("--engine", "vllm==0.26.0", *WHERE)
+    (project / "other").mkdir()
+    (project / "other/b.yaml").write_text(launch(8192))
+    deploy = project / "deploy"
+    (deploy / "sub").mkdir()
+    (deploy / "sub/a.yaml").write_text(launch(1024))
+    (deploy / "sub/up").symlink_to("..")  # in a circle
+    (deploy / "again").symlink_to("sub")
+    (deploy / ".#a.yaml").symlink_to("someone@here.123")  # an editor's lock
+    done = specfix("gate", ".", *where)
+    assert done.returncode == 0 and "note:" not in done.stdout
+    assert [line for line in done.stdout.splitlines() if line.startswith("== ")] == ["== sub/a.yaml"]
+    (deploy / "there").symlink_to("../other")
+    done = specfix("gate", ".", *where)
+    assert "note: is a link to a folder elsewhere, and was not followed: name that too (there)" in done.stdout
+    assert specfix("gate", ".", "there", *where).returncode == 1
+    (deploy / "sub/c.yaml").symlink_to("nowhere")
+    done = specfix("gate", ".", *where)
+    assert done.returncode == 2 and "unreadable  sub/c.yaml: cannot be read" in done.stdout
+
+
+@pytest.mark.parametrize("command", [("gate", "."), ("gate", ".."), ("check", "--launch", "."), ("check", *PAIR)])
+def test_a_working_directory_that_is_gone_is_no_pass(
+    specfix: Run, project: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """Neither the files nor the settings can be looked for."""
+    (project / "gone").mkdir()
+    monkeypatch.chdir(project / "gone")
+    (project / "gone").rmdir()
+    done = specfix(*command, "--engine", "vllm==0.26.0")
+    monkeypatch.chdir(project)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("specfix: error: the working directory is gone (") and done.stderr.count("\n") == 1
+
+
+SETTINGS = ("specfix.toml", "pyproject.toml")
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("kind", ["broken", "loop", "folder", "pipe", "large"])
+def test_settings_that_cannot_be_read_are_not_none(specfix: Run, project: Path, name: str, kind: str) -> None:
+    file = project / name
+    if kind == "folder":
+        file.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "large":
+        file.write_text("#" * 1_000_001)
+    else:
+        file.symlink_to(name if kind == "loop" else "nowhere")
+    for command in (("check", *POS), ("gate", ".")):
+        done = specfix(*command)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"specfix: error: {file} is ") and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_that_may_not_be_read_are_not_none(specfix: Run, open_folder: Path, name: str) -> None:
+    (open_folder / name).write_text("")
+    assert specfix("gate", ".").returncode == 0
+    (open_folder / name).chmod(0)
+    with without_rights():
+        done = specfix("gate", ".")
+    assert done.returncode == 2 and f"{open_folder / name} cannot be read: Permission denied" in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--baseline", "--hardware"])
+@pytest.mark.parametrize("kind", ["broken", "loop"])
+def test_other_files_that_cannot_be_read(specfix: Run, project: Path, option: str, kind: str) -> None:
+    file = project / "given.json"
+    file.symlink_to("given.json" if kind == "loop" else "nowhere")
+    done = specfix("check", TARGET, DRAFT, "--engine", "vllm==0.26.0", option, str(file))
+    assert (done.returncode, done.stdout) == (2, "") and str(file) in done.stderr
 
 
 def test_a_gate_has_one_form_for_one_launch_and_many(specfix: Run, project: Path) -> None:

@@ -175,6 +175,45 @@ def test_a_disk_that_is_really_read_only(tmp_path: Path, older: bool) -> None:
     assert f"{place.out} cannot be written: Read-only file system" in said
 
 
+SERVED = """
+mount -t tmpfs -o size=2m tmpfs "$WORK" || exit 99
+"$@" > /dev/null && mount -o remount,ro "$WORK" || exit 99
+touch "$WORK/new" 2> /dev/null && exit 99
+"$@"
+echo "again: $?"
+bash "$WORK/out/launch.sh"
+"""
+
+
+@pytest.mark.faults
+def test_a_result_is_served_from_a_disk_that_is_read_only(tmp_path: Path) -> None:
+    """As where a volume is mounted into a container: nothing is written for it, neither by a second run nor at start,
+    and there is no home."""
+    if shutil.which("unshare") is None:
+        pytest.skip("there is no unshare here")
+    place = Place(tmp_path)
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "vllm").write_text(f'#!/bin/sh\necho "$@"\nexec {shlex.quote(sys.executable)} -m specfix_shim status\n')
+    (tools / "vllm").chmod(0o755)
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VLLM"))}
+    environment |= {"WORK": str(place.work), "HOME": "/nonexistent", "PATH": f"{tools}:{os.environ['PATH']}"}
+    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", SERVED, "sh", sys.executable, "-m"]
+    done = subprocess.run(
+        [*command, "specfix", *place.arguments(), "--keep-draft"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+    if done.returncode == 99:
+        pytest.skip(f"no disk can be had here: {done.stderr}")
+    assert done.stderr == ""
+    assert "is as it was: it held all this already" in done.stdout and "again: 0" in done.stdout
+    assert f"manifest {place.out}/shim/specfix_shim/manifest.json: draft_positions" in done.stdout
+    assert "plugin found by its entry point" in done.stdout
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no device that is always full")
 def test_a_report_that_cannot_be_printed(tmp_path: Path) -> None:
     place = Place(tmp_path)

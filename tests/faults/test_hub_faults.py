@@ -261,6 +261,42 @@ def test_a_list_of_another_form(fake: FakeHub, check: Check, text: bytes) -> Non
     refused(said, "no Hub|has no config.json on the Hub")
 
 
+def pages(handler: BaseHTTPRequestHandler) -> bool:
+    """A list that names a next page, whichever page is asked for."""
+    link = {"Link": f'<http://{handler.headers["Host"]}{handler.path}&page=next>; rel="next"'}
+    files = [{"rfilename": f"{number}.txt", "size": 1} for number in range(100)]
+    listed = json.dumps({"id": "org/name", "sha": COMMIT, "siblings": files}).encode()
+    respond(handler, 200, listed, {"Content-Type": "application/json", **link})
+    return True
+
+
+def names(handler: BaseHTTPRequestHandler) -> bool:
+    """A list of files without end, as fast as it can."""
+    start(handler, 200, {"Content-Type": "application/json", "Connection": "close"})
+    handler.close_connection = True
+    with suppress(OSError):
+        handler.wfile.write(b'{"id": "org/name", "siblings": [')
+        while not RELEASED.is_set():
+            handler.wfile.write(b'{"rfilename": "a.txt", "size": 1},' * 10_000)
+    return True
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"), [(pages, "has no config.json on the Hub"), (names, "is too large: the Hub's list of its files")]
+)
+def test_a_list_that_never_ends(
+    fake: FakeHub, check: Check, monkeypatch: pytest.MonkeyPatch, fault: Fault, words: str
+) -> None:
+    """It is not read until the time is up."""
+    monkeypatch.setattr(hub, "SECONDS_IN_ALL", 60)
+    fake.faults["/api/"] = fault
+    began = time.monotonic()
+    status, said = check()
+    assert status == 2 and time.monotonic() - began < 20
+    refused(said, words)
+    assert len(fake.requests) == 1
+
+
 def test_nobody_is_there(fake: FakeHub, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
     from huggingface_hub import HfApi
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -65,6 +69,43 @@ def test_a_tokenizer_of_a_gigabyte_skips_the_rules_that_need_it(tmp_path: Path) 
     assert said.status < 2 and said.err == ""
     reasons = {each["code"]: each["reason"] for each in json.loads(said.out)["skipped"]}
     assert any("tokenizer.json is larger than 33,554,432 bytes" in reason for reason in reasons.values()), reasons
+
+
+def vocabulary(count: int, length: int, start: str, **more: object) -> bytes:
+    tokens = {f"{start}{number}".ljust(length, "x"): number for number in range(count)}
+    return json.dumps({"model": {"vocab": tokens, "merges": []}, **more}, ensure_ascii=False).encode()
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="nothing tells how much memory was taken")
+def test_two_large_vocabularies_fit_into_little_memory(tmp_path: Path) -> None:
+    """Nothing is kept of a file but its tokens, and none of the first while the second is read."""
+    files = {side: {"tokenizer.json": vocabulary(349_000, 46, side)} for side in "td"}
+    assert len(files["t"]["tokenizer.json"]) > 20_000_000
+    target, draft = (model(tmp_path / side, made, TARGET) for side, made in files.items())
+    command = ["check", target, draft, "--method", "draft_model", *HOW[2:], "--select", "VOC"]
+    start = "from specfix.__main__ import main; main(); print(open('/proc/self/status').read())"
+    done = subprocess.run([sys.executable, "-c", start, *command], capture_output=True, text=True, check=True)
+    assert "Of the 349000 ids that both tokenizers have, 349000 mean another token" in " ".join(done.stdout.split())
+    peak = re.search(r"^VmHWM:\s*(\d+) kB$", done.stdout, re.MULTILINE)
+    assert peak is not None and int(peak[1]) < 200_000
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: vocabulary(700_000, 14, "a"),
+        lambda: vocabulary(1, 1, "a", wide="x" * 13_000_000 + "\U0001f600"),
+        lambda: vocabulary(700_000, 14, "a")[:-1] + b', "merges": 1}',
+    ],
+    ids=["keys", "wide", "other keys"],
+)
+def test_a_vocabulary_beyond_all_others_is_not_read(tmp_path: Path, made: Callable[[], bytes]) -> None:
+    target, draft = (model(tmp_path / side, {"tokenizer.json": made()}, TARGET) for side in "td")
+    (Path(draft) / "tokenizer.json").write_bytes(b'{"model": {"vocab": {"a": 0}}}')
+    said = bounded("check", target, draft, "--method", "draft_model", *HOW[2:], "--select", "VOC", "--format", "json")
+    assert said.status < 2 and said.err == ""
+    reasons = [each["reason"] for each in json.loads(said.out)["skipped"]]
+    assert any("holds more text, or more than 350,000 keys, than any tokenizer needs" in each for each in reasons)
 
 
 def test_a_whole_header_of_a_huge_file_is_read(tmp_path: Path) -> None:

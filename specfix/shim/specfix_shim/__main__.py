@@ -13,7 +13,7 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-from . import activate, core, log, manifest
+from . import activate, core, hooks, log, manifest
 
 PLUGIN = "specfix_shim"
 
@@ -81,6 +81,7 @@ def _import(patches: dict[str, dict[str, object]]) -> bool:
         except Exception as error:
             fine = False
             print(f"{name}: cannot be imported: {type(error).__name__}: {error}")
+    hooks.tell_missed()
     for line in log.said:
         print(line)
     for patch in patches:

@@ -25,12 +25,23 @@ WAITS_FOR: dict[str, tuple[str, ...]] = {
 }
 
 _once = threading.Lock()  # vLLM may call more than once in a process; taken by the first call, and kept
+_armed = threading.Event()
+_PATIENCE = 1  # seconds; the other may wait for something that this thread holds
 
 
 def start() -> None:
-    """Read the manifest and let each patch that it names wait for its modules."""
+    """Read the manifest and let each patch that it names wait for its modules. Who comes second waits until that is
+    done: what was imported before would be missed."""
     if not _once.acquire(blocking=False):
+        _armed.wait(_PATIENCE)
         return
+    try:
+        _arm()
+    finally:
+        _armed.set()
+
+
+def _arm() -> None:
     try:
         patches = manifest.read()
     except manifest.Unusable as reason:
@@ -48,15 +59,15 @@ def start() -> None:
 
 
 def _wait(patch: str, settings: dict[str, Any], name: str) -> None:
-    done = False
+    """Once: a module that is imported again has the patched objects, or new ones that nobody uses."""
 
     def callback(module: ModuleType) -> None:
-        nonlocal done
-        if not done:  # a module that is imported again has the patched objects, or new ones that nobody uses
-            done = True
-            apply(patch, module, settings)
+        apply(patch, module, settings)
 
-    hooks.when_imported(name, callback)
+    def missed() -> None:
+        say(patch, f"did nothing: {name} was imported past the shim, by what stands before it", logging.WARNING)
+
+    hooks.when_imported(name, callback, missed)
 
 
 def apply(patch: str, module: Any, settings: dict[str, Any]) -> None:

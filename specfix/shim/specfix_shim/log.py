@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 # A child of the logger that vLLM configures, so that the lines appear among its own.
 LOGGER = logging.getLogger("vllm.plugins.specfix_shim")
@@ -42,7 +45,7 @@ def say(patch: str, text: str, level: int = logging.INFO) -> None:
             return
         said.append(line)
         _waiting.append((level, line))
-        if LOGGER.hasHandlers() or level >= logging.WARNING:
+        if LOGGER.hasHandlers() or (level >= logging.WARNING and _is_open(sys.stderr)):
             lines = _waiting.copy()
             _waiting.clear()
             for each in lines:
@@ -51,6 +54,19 @@ def say(patch: str, text: str, level: int = logging.INFO) -> None:
         raise
     except BaseException:
         pass
+
+
+def _is_open(stream: Any) -> bool:
+    """Whether there is still a file below it: what stays in its buffer would change the process's exit status."""
+    try:
+        number = stream.fileno()
+    except Exception:
+        return True  # there never was one
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
 
 
 def _described(error: BaseException) -> str:

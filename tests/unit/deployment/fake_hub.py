@@ -43,6 +43,7 @@ class FakeHub:
     answers: bool = True
     delay: float = 0
     endpoint: str = ""
+    commit: object = COMMIT
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         if not self.answers:
@@ -76,7 +77,7 @@ class FakeHub:
             {"rfilename": file, "blobId": "0", **({"size": len(data)} if self.sizes else {})}
             for file, data in files.items()
         ]
-        info = {"_id": "0", "id": name, "modelId": name, "sha": COMMIT, "siblings": siblings, "tags": []}
+        info = {"_id": "0", "id": name, "modelId": name, "sha": self.commit, "siblings": siblings, "tags": []}
         return respond(handler, 200, json.dumps(info).encode(), {"Content-Type": "application/json"})
 
     def answer_file(self, handler: BaseHTTPRequestHandler, data: bytes) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -143,6 +145,7 @@ def test_absent(fake: FakeHub) -> None:
         ("/resolve/", 403, "GatedRepo", "org/name is gated: ask for access on its page"),
         ("/api/", 401, "GatedRepo", "org/name is gated"),
         ("/api/", 404, "RepoNotFound", "org/name is no folder here, and is not on the Hub, or is private"),
+        ("/api/", 401, "", "org/name is no folder here, and is not on the Hub, or is private"),
         ("/api/", 404, "", "answers with status 404 for org/name"),
         ("/api/", 403, "", "the Hub forbids reading org/name"),
         ("/api/", 418, "", "answers with status 418 for org/name"),
@@ -218,6 +221,18 @@ def test_sizes_that_nobody_tells(fake: FakeHub, monkeypatch: pytest.MonkeyPatch)
     assert fake.sent < 10_000_000
 
 
+@pytest.mark.parametrize("commit", ["../../x", "..", "-x", "/tmp/x", "", 5, None])
+def test_a_commit_leads_nowhere_else(fake: FakeHub, cache: Path, commit: object) -> None:
+    """The cache makes a path of it."""
+    fake.repositories["org/name"] = files(**{"tokenizer.json": b"{}"})
+    fake.commit = commit
+    if commit:
+        assert "what answers there is no Hub" in refusal("org/name")
+        assert not cache.exists()
+    else:
+        assert load_model("org/name", "target").tokenizer("tokenizer.json") == {}
+
+
 @pytest.mark.parametrize("revision", ["..", "../x", "a/../../x", "a/..", ".git", "-x", "a/-x", "a//b", "a/", "/a"])
 def test_a_revision_leads_nowhere_else(cache: Path, offline: Callable[[], None], revision: str) -> None:
     offline()
@@ -247,6 +262,19 @@ def test_silence(fake: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "it does not answer: ReadTimeout" in refusal("org/name")
 
 
+def test_a_list_of_files_without_end(fake: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not read to its end, and nothing else is asked for."""
+    monkeypatch.setattr(hub, "LIST_LIMIT", 100_000)
+    fake.repositories["org/name"] = files(**{f"{number}.txt": b"" for number in range(1_000)})
+    assert load_model("org/name", "target").reference == "org/name"
+    fake.repositories["org/name"] |= {f"{number}.txt": b"" for number in range(3_000)}
+    fake.requests.clear()
+    assert refusal("org/name").startswith(
+        "org/name is too large: the Hub's list of its files has more than 100,000 bytes; give a folder"
+    )
+    assert [path for _, path, _, _ in fake.requests] == ["/api/models/org/name"]
+
+
 def test_nonsense(fake: FakeHub) -> None:
     fake.statuses["/api/"] = (200, "")
     assert "what answers there is no Hub" in refusal("org/name")
@@ -271,6 +299,22 @@ def test_offline(cache: Path, tmp_path: Path, offline: Callable[[], None]) -> No
     assert deployment.assumptions[0] == "org/draft as the cache has it (HF_HUB_OFFLINE is set)"
     assert f"and is not in the cache {cache}" in refusal("org/other")
     assert "(HF_HUB_OFFLINE is set)" in refusal("org/draft@v9")
+
+
+def test_a_cache_where_nobody_may_look(
+    cache: Path, offline: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of root, and not ours."""
+    offline()
+    before = Path.stat
+
+    def stat(path: Path, **options: bool) -> os.stat_result:
+        if path.name == "snapshots":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return before(path, **options)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    assert f"and may not be looked for in the cache {cache}" in refusal("org/other")
 
 
 def test_what_was_fetched_is_there_offline(fake: FakeHub, offline: Callable[[], None]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import shutil
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,14 @@ def test_of_two_shims_the_first_is_loaded_and_the_other_told(bench: Bench) -> No
     assert told in bench.python("", "-m", "specfix_shim", "status", PYTHONPATH=path).stdout
 
 
+def test_a_place_on_the_path_where_nobody_may_look(bench: Bench) -> None:
+    """Python finds nothing there, and goes on. To root all is open, but for what has too long a name."""
+    bench.write(EXPECTED, "cpu_aux_setup")
+    script = "import specfix_shim\nspecfix_shim.activate()"
+    ran = bench.python("", "-c", script, PYTHONPATH=f"{bench.folder}:{bench.folder / ('x' * 300)}")
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
 def test_modules_that_are_called_like_ours(bench: Bench) -> None:
     bench.write(EXPECTED, *SETTINGS)
     for file in SOURCES:
@@ -237,6 +246,81 @@ def test_beside_other_finders(bench: Bench, finder: str, first: bool) -> None:
         assert sorted(line.partition(":")[0] for line in log.said) == {PATCHES}, log.said
         assert len(sys.meta_path) < 10
     """)
+
+
+BEFORE_US = {
+    "one that finds it": """
+        from importlib.machinery import PathFinder
+        class Other:
+            def find_spec(self, name, path=None, target=None):
+                return PathFinder.find_spec(name, path) if name.startswith("vllm.") else None
+    """,
+    "one that loads it": """
+        import importlib.util
+        from importlib.machinery import ModuleSpec, PathFinder
+        class Loader:
+            def create_module(self, spec): return sys.modules[spec.name]
+            def exec_module(self, module): pass
+        class Other:
+            def find_spec(self, name, path=None, target=None):
+                spec = PathFinder.find_spec(name, path) if name.startswith("vllm.") else None
+                if spec is None:
+                    return None
+                module = sys.modules[name] = importlib.util.module_from_spec(spec)
+                spec.loader.exec_module(module)
+                return ModuleSpec(name, Loader(), is_package=bool(spec.submodule_search_locations))
+    """,
+}
+MISSED = [
+    f"specfix shim: {patch}: did nothing: {MODULE[patch]} was imported past the shim, by what stands before it"
+    for patch in SETTINGS
+]
+
+
+@pytest.mark.parametrize("ending", ["", "import this", "import colorsys, sched", "specfix_shim.activate()", "1 / 0"])
+@pytest.mark.parametrize("finder", BEFORE_US)
+def test_what_another_finder_imports_past_us_is_told_once(bench: Bench, finder: str, ending: str) -> None:
+    """At the next import, and where there is none at the end; the engine goes its way."""
+    bench.write(EXPECTED, *SETTINGS)
+    script = f"""
+import sys
+{textwrap.dedent(BEFORE_US[finder])}
+import specfix_shim
+specfix_shim.activate()
+sys.meta_path.insert(0, Other())
+{IMPORTS}
+print("started", hasattr(vllm.v1.worker.cpu_model_runner.CPUModelRunner.load_model, "_specfix_shim"))
+{ending}
+"""
+    ran = bench.python("", "-c", script)
+    assert (ran.returncode == 0) == (ending != "1 / 0") and "started False" in ran.stdout
+    assert sorted(line for line in ran.stderr.splitlines() if "specfix" in line) == sorted(MISSED)
+
+
+def test_what_was_not_imported_is_not_told(bench: Bench) -> None:
+    """The modules of another platform; or one that failed and that nobody has."""
+    bench.write(EXPECTED | {"v1/spec_decode/eagle": "raise ImportError('no such device')"}, *SETTINGS)
+    ran = bench.python("""
+        import contextlib, specfix_shim
+        specfix_shim.activate()
+        with contextlib.suppress(ImportError):
+            import vllm.v1.spec_decode.eagle
+        import colorsys
+    """)
+    assert ran.stderr == ""
+
+
+def test_status_tells_what_is_imported_past_the_shim(bench: Bench) -> None:
+    bench.write(EXPECTED, "cpu_aux_setup")
+    site = f"import sys\n{textwrap.dedent(BEFORE_US['one that finds it'])}\n"
+    (bench.folder / "first.py").write_text(
+        f"{site}\nimport specfix_shim.hooks\nimport specfix_shim.__main__ as status\n"
+        "before = status.activate\n"
+        "def activate():\n    before()\n    sys.meta_path.insert(0, Other())\n"
+        "status.activate = activate\nsys.exit(status.main(['status', '--import']))\n"
+    )
+    told = bench.python("", str(bench.folder / "first.py"))
+    assert "cpu_aux_setup: did nothing: vllm.v1.worker.cpu_model_runner was imported past the shim" in told.stdout
 
 
 def test_loaded_anew(bench: Bench) -> None:

@@ -125,18 +125,22 @@ def test_logging_that_raises(bench: Bench, handler: str) -> None:
     """)
 
 
+@pytest.mark.parametrize("buffered", ["", "1"])
 @pytest.mark.parametrize("spoil", ["sys.stderr.close()", "sys.stderr = None", "import os; os.close(2)"])
-def test_no_standard_error(bench: Bench, spoil: str) -> None:
+def test_no_standard_error(bench: Bench, spoil: str, buffered: str) -> None:
     """Without its manifest the shim warns, and logging that nobody set up writes warnings there."""
     bench.write(EXPECTED, *SETTINGS)
     (bench.shim / "manifest.json").unlink()
-    bench.python(f"""
+    bench.python(
+        f"""
         import sys
         {spoil}
         import specfix_shim
         specfix_shim.activate()
         {IMPORTS}
-    """)
+    """,
+        PYTHONUNBUFFERED=buffered,
+    )
 
 
 def test_a_shim_that_is_not_whole(bench: Bench) -> None:
