@@ -10,7 +10,7 @@ from typing import Any
 
 from specfix.checker.finding import SEVERITIES, Finding
 from specfix.checker.report import Report, Reported, Skipped
-from specfix.checker.rule import Rule
+from specfix.checker.rule import Predicate, Rule
 from specfix.deployment import Deployment, Location
 from specfix.engines import Engine
 from specfix.errors import CannotCheck, MissingFact, NotApplicable
@@ -18,67 +18,64 @@ from specfix.record import record
 
 Provider = Callable[..., Any]
 CRASHED = "INT001"  # the rule engine's own code
+ABSENT = (MissingFact, NotApplicable)
 
 
-class Facts:
-    """Facts by name, as pytest's fixtures: given ones, and derived ones computed from them on first use. Of one that is
-    not to be had the MissingFact or NotApplicable is kept that says why."""
+class Default:
+    """What a function takes for a fact that is not to be had: any value, known by itself and not by what it equals."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+NONE = Default(None)
+
+
+class Facts(dict[Any, Any]):
+    """Facts by name, as pytest's fixtures: given ones, and derived ones computed from them on first use. Asking for one
+    that is not to be had raises the MissingFact or NotApplicable that says why; asking for (name, Default) does not."""
 
     def __init__(self, given: Mapping[str, Any], providers: Mapping[str, Provider]) -> None:
-        self._values: dict[str, Any] = {}
-        self._absent: dict[str, MissingFact | NotApplicable] = {}
         self._providers = providers
+        # the kind of exception and its words: the exception itself would keep all that was at hand
+        self._absent: dict[str, tuple[type[Exception], tuple[Any, ...]]] = {}
         for name, value in given.items():
-            self._keep(name, value)
+            if isinstance(value, ABSENT):
+                self._absent[name] = type(value), value.args
+            else:
+                self[name] = value
 
-    def arguments(self, function: Callable[..., Any]) -> tuple[Any, ...] | MissingFact | NotApplicable:
-        """The facts that ``function``'s parameters name, or why it cannot be called. A parameter with a default is left
-        to it where the fact is not to be had: the function can do without."""
-        required, optional, take = parameters(function)
-        values = self._values
-        for name in required:
-            if name not in values and not self._has(name):
-                return self._absent[name]
-        if not optional:
-            return take(values)
-        others = [values[name] if name in values or self._has(name) else default for name, default in optional]
-        return (*take(values), *others)
-
-    def _has(self, name: str) -> bool:
-        """Whether the fact is to be had; it is computed when this is first asked."""
-        if name not in self._values and name not in self._absent:
-            self._keep(name, self._computed(self._providers[name]))
-        return name in self._values
-
-    def _keep(self, name: str, value: Any) -> None:
-        if isinstance(value, (MissingFact, NotApplicable)):
-            self._absent[name] = value
+    def __missing__(self, asked: str | tuple[str, Default]) -> Any:
+        if isinstance(asked, tuple):
+            name, default = asked
+            try:
+                value = self[name]
+            except ABSENT:
+                value = default.value
+        elif asked in self._absent:
+            kind, words = self._absent[asked]
+            raise kind(*words)
         else:
-            self._values[name] = value
-
-    def _computed(self, provider: Provider) -> Any:
-        found = self.arguments(provider)
-        if not isinstance(found, tuple):
-            return found
-        try:
-            return provider(*found)
-        except (MissingFact, NotApplicable) as absent:
-            return absent.with_traceback(None)  # it is kept, and need not keep all that was at hand
+            provider = self._providers[asked]
+            try:
+                value = provider(*taking(provider)(self))
+            except ABSENT as absent:
+                self._absent[asked] = type(absent), absent.args
+                raise
+        self[asked] = value
+        return value
 
 
 @cache
-def parameters(
-    function: Callable[..., Any],
-) -> tuple[tuple[str, ...], tuple[tuple[str, Any], ...], Callable[[Mapping[str, Any]], tuple[Any, ...]]]:
-    """Of a plain function: the parameters that have no default, the others each with its own, and what takes the first
-    out of a mapping. Cheaper than inspect.signature."""
+def taking(function: Callable[..., Any]) -> Callable[[Facts], tuple[Any, ...]]:
+    """What takes the facts that a plain function's parameters name. A parameter with a default is left to it where the
+    fact is not to be had: the function can do without. Cheaper than inspect.signature."""
     code = function.__code__
     names = code.co_varnames[: code.co_argcount]
-    defaults = function.__defaults__ or ()
+    defaults = [NONE if value is None else Default(value) for value in function.__defaults__ or ()]
     first = len(names) - len(defaults)
-    required = names[:first]
-    take = itemgetter(*required) if first > 1 else lambda values: tuple(values[name] for name in required)
-    return required, tuple(zip(names[first:], defaults, strict=True)), take
+    asked = (*names[:first], *zip(names[first:], defaults, strict=True))
+    return itemgetter(*asked) if len(asked) > 1 else lambda facts: tuple([facts[each] for each in asked])
 
 
 @record(frozen=True)
@@ -110,6 +107,11 @@ class Chosen:
         return tuple(found.values())
 
     @cached_property
+    def calls(self) -> tuple[tuple[Rule, Predicate, Callable[[Facts], tuple[Any, ...]], tuple[str, ...]], ...]:
+        """Each rule in this order, its predicate, what takes the facts for that, and what it requires."""
+        return tuple([(rule, rule.predicate, taking(rule.predicate), rule.requires) for rule in self.ordered])
+
+    @cached_property
     def wanted(self) -> frozenset[str]:
         """The codes of the rules that are asked for."""
         return frozenset(rule.code for rule in self.rules if chosen(rule.code, self.select, self.ignore))
@@ -129,19 +131,20 @@ def run(deployment: Deployment, engine: Engine, asked: Chosen, providers: Mappin
     failed: set[str] = set()  # rules that found an error
     shown: list[Reported] = []
     skipped: list[Skipped] = []
-    for rule in asked.ordered:
-        if failed and not failed.isdisjoint(rule.requires):
+
+    def report(rule: Rule, found: Reported) -> None:
+        if asked.shows(rule.code, found):
+            shown.append(found)
+        if found.severity == "error":
+            failed.add(rule.code)
+
+    for rule, predicate, take, requires in asked.calls:
+        if requires and failed and not failed.isdisjoint(requires):
             continue
-        found: list[Reported] = []
         try:
-            arguments = facts.arguments(rule.predicate)
-            if not isinstance(arguments, tuple):
-                if isinstance(arguments, MissingFact):
-                    skipped.append(Skipped(rule.code, str(arguments)))
-                continue
-            for finding in rule.predicate(*arguments):
+            for finding in predicate(*take(facts)):
                 if not mended(finding, deployment):
-                    found.append(reported(rule, finding))
+                    report(rule, reported(rule, finding))
         except NotApplicable:
             pass
         except MissingFact as missing:
@@ -149,12 +152,8 @@ def run(deployment: Deployment, engine: Engine, asked: Chosen, providers: Mappin
         except CannotCheck:  # what all rules rest on is damaged
             raise
         except Exception as crash:  # a rule's bug must not hide what the others found
-            found.append(crashed(rule, crash))
+            report(rule, crashed(rule, crash))
             skipped.append(Skipped(rule.code, "the rule failed (INT001)"))
-        if found:
-            shown += [each for each in found if asked.shows(rule.code, each)]
-            if any(each.severity == "error" for each in found):
-                failed.add(rule.code)
     unknown = sorted((skip for skip in skipped if skip.code in asked.wanted), key=lambda skip: skip.code)
     return Report(deployment, engine, tuple(sorted(shown, key=order)), tuple(unknown))
 

@@ -48,7 +48,7 @@ class Deployment:
         """The given facts by the names that rules ask for; an absent one is the exception that says so."""
         serving = self.serving.guarded()
         return {
-            "deployment": replace(self, serving=serving),
+            "deployment": self if serving is self.serving else replace(self, serving=serving),
             "target": self.target,
             "draft": self.draft or NotApplicable("no draft model"),
             "serving": serving,

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
 
 from specfix.deployment.location import Location
 from specfix.record import record
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    Found = tuple[str, Any] | None  # (pointer, value)
+
+    class Absent(Protocol):
+        """Answers for keys that a config leaves out."""
+
+        def __call__(self, key: str) -> tuple[str, Any] | None:
+            """(class, value) of the engine's config class, None where it has no such key either; MissingFact where the
+            class has a value that is not known."""
+
+        def find(self, keys: tuple[str, ...]) -> Found:
+            """Of the first of ``keys`` to which the class gives a value, at the place where it would stand."""
+
+        @property
+        def found(self) -> Mapping[tuple[str, ...], Found]:
+            """What was found so for other configs, and is for this one, whatever its values are."""
+
 
 # where composite configs (vision, audio, omni) keep the language model's own keys, outermost first
 TEXT_KEYS = ("thinker_config", "text_config", "llm_config")
@@ -20,15 +40,14 @@ class Config:
 
     ``values`` is the object itself, unchanged; ``file`` is a path, or ``org/name:config.json`` on the Hub;
     ``text`` is the file's text, kept for line numbers and for what the report shows around an offending line.
-    ``absent`` answers for a key that the config leaves out: (class, value) of the engine's config class, None where it
-    has no such key either; it raises MissingFact where the class has a value that is not known. ``overridden``: JSON
-    pointers of values that are --hf-overrides', not the file's.
+    ``absent`` answers for a key that the config leaves out. ``overridden``: JSON pointers of values that are
+    --hf-overrides', not the file's.
     """
 
     values: Mapping[str, Any]
     file: str
     text: str = field(repr=False, default="")
-    absent: Callable[[str], tuple[str, Any] | None] | None = field(repr=False, compare=False, default=None)
+    absent: Absent | None = field(repr=False, compare=False, default=None)
     overridden: frozenset[str] = frozenset()
 
     @cached_property
@@ -61,40 +80,32 @@ class Config:
             self.values.get(block) is not None for block in blocks
         )
 
-    def find(self, *keys: str) -> tuple[str, Any] | None:
+    def find(self, *keys: str) -> Found:
         """(pointer, value) of the first of ``keys`` that is present and not null, innermost level first; else of the
         first to which the engine's config class gives a value, at the place where it would stand.
 
         MissingFact where the class has a value that is not known."""
         if keys not in self._found:
-            self._found[keys] = self.stated(*keys) or self._default(keys)
+            self._found[keys] = self.stated(*keys) or (self.absent.find(keys) if self.absent else None)
         return self._found[keys]
 
     @cached_property
-    def _found(self) -> dict[tuple[str, ...], tuple[str, Any] | None]:
+    def _found(self) -> dict[tuple[str, ...], Found]:
         """What was asked for before: many rules ask for the same few keys."""
-        return {}
+        return dict(self.absent.found) if self.absent else {}
 
-    def stated(self, *keys: str) -> tuple[str, Any] | None:
+    def stated(self, *keys: str) -> Found:
         """As :meth:`find`, of what the file itself says alone."""
         for pointer, level in self.levels:
             for key in keys:
                 if level.get(key) is not None:
-                    return f"{pointer}/{escape(key)}", level[key]
+                    return place(pointer, key), level[key]
         return None
 
     def source(self, key: str) -> str:
         """Who gives ``key`` its value, for a message: "" for the file itself, else the config class."""
         given = None if self.absent is None or self.stated(key) else self.absent(key)
         return f", the default of {given[0]}" if given else ""
-
-    def _default(self, keys: tuple[str, ...]) -> tuple[str, Any] | None:
-        innermost, _ = self.levels[0]
-        for key in keys if self.absent else ():
-            given = self.absent(key) if self.absent else None
-            if given is not None:
-                return f"{innermost}/{escape(key)}", given[1]
-        return None
 
     def value(self, *keys: str) -> Any:
         """The value that :meth:`find` finds, or None."""
@@ -106,6 +117,12 @@ class Config:
         if any(f"{pointer}/".startswith(f"{place}/") for place in self.overridden):
             return Location("command line", "--hf-overrides")
         return Location(self.file, pointer, text=self.text)
+
+
+@lru_cache(4096)
+def place(pointer: str, key: str) -> str:
+    """The JSON pointer of ``key`` in the object at ``pointer``."""
+    return f"{pointer}/{escape(key)}"
 
 
 def escape(key: str) -> str:

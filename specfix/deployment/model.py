@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from specfix.deployment.config import Config
-from specfix.deployment.expected import LAYERS, is_count, is_integer
+from specfix.deployment.expected import LAYERS, LIMIT, is_count, is_integer
 from specfix.deployment.json_text import read_tokenizer, show
 from specfix.deployment.location import Location
 from specfix.deployment.rope import Rope, ropes
@@ -115,6 +115,8 @@ class Model:
         return None if found is None else self._whole(*found)
 
     def _whole(self, pointer: str, value: Any) -> int:
+        if type(value) is int and abs(value) <= LIMIT:  # as nearly all are
+            return value
         if not is_integer(value):  # a key that is not checked when the config is loaded
             raise MissingFact(f"a whole number at {pointer} in {self.config.file}, which has {show(value)}")
         return int(value)

@@ -49,7 +49,7 @@ class Rope:
 def ropes(config: Config) -> tuple[Rope, ...]:
     """All rotary embeddings that ``config`` states; one of type ``default`` where it states none."""
     pointer, block = rope_block(config)
-    nested = {key: inner for key, inner in block.items() if isinstance(inner, Mapping)}
+    nested = {key: inner for key, inner in block.items() if isinstance(inner, dict)}
     if nested:  # what stands beside nested blocks is dropped
         return tuple(make_rope(config, inner, f"{pointer}/{escape(key)}", key) for key, inner in nested.items())
     local = config.stated(*LOCAL_THETA)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from specfix.engines.outcomes import Outcomes
 from specfix.errors import CannotCheck
 from specfix.record import record
 
@@ -92,6 +94,11 @@ class Engine:
         engine = object.__new__(cls)
         engine.__dict__.update(head, _sections=sections)
         return engine
+
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        """What was decided before by these facts."""
+        return Outcomes()
 
     def __getattr__(self, name: str) -> Any:
         """A section that is not made yet. CannotCheck where its JSON is not that of the section."""

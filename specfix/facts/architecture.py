@@ -30,7 +30,11 @@ def architecture_of(target: Target, engine: Engine) -> str:
 def first_known(names: Sequence[str], engine: Engine) -> str | None:
     """The first of ``names`` that the release's registry holds, as its ``resolve_model_cls`` chooses; where it holds
     none, the first, which Transformers may have. None where nothing is named."""
-    return next((name for name in names if name in engine.methods.architectures), names[0] if names else None)
+    registry = engine.methods.architectures
+    for name in names:
+        if name in registry:
+            return name
+    return names[0] if names else None
 
 
 def has_no_class(names: Sequence[str], model: Model, engine: Engine) -> bool:
@@ -108,7 +112,7 @@ def draft_classes(target: Target, draft: Draft, method: str, engine: Engine) -> 
     stated_type = draft.model_type if draft.speculators else values.get("model_type")
     try:
         given = converted(engine.speculators, values) if draft.speculators else unwrapped(draft, engine)
-        made = given if method in UNCHANGED else overridden(engine.mtp, given)
+        made = given if method in UNCHANGED else through_overrides(given, engine)
     except Refused as refused:
         return DraftClasses(stated_type=stated_type, refused=str(refused))
     except Unknown as unknown:
@@ -126,10 +130,16 @@ def draft_classes(target: Target, draft: Draft, method: str, engine: Engine) -> 
     )
 
 
+def through_overrides(config: Mapping[str, Any], engine: Engine) -> Mapping[str, Any]:
+    """What the overrides look at and write of ``config``, as they leave it."""
+    read = {key: config[key] for key in engine.mtp.reads if key in config}
+    return engine.outcomes.recall(("overrides", read), lambda: overridden(engine.mtp, read))
+
+
 def unsure_count(draft: Draft) -> bool:
     """Whether the config's class has a count of MTP layers that is not known."""
     try:
-        return draft.config.find(*MTP_KEYS) is not None
+        return any(draft.config.find(key) is not None for key in MTP_KEYS)
     except MissingFact:
         return True
 
@@ -150,10 +160,10 @@ def unwrapped(draft: Draft, engine: Engine) -> Mapping[str, Any]:
 def with_mtp_defaults(draft: Draft) -> dict[str, Any]:
     """The config with the counts of MTP layers that its class states where the file does not."""
     values = dict(draft.config.values)
-    if draft.config.absent is not None and len(draft.config.levels) == 1:
+    if len(draft.config.levels) == 1:
         for key in MTP_KEYS:
             with suppress(MissingFact):  # the count is then not known, and nothing else hangs on it
-                if values.get(key) is None and (given := draft.config.absent(key)) is not None:
+                if values.get(key) is None and (given := draft.config.find(key)) is not None:
                     values[key] = given[1]
     return values
 
@@ -172,7 +182,7 @@ def rewritten(
         "draft_model_config.hf_config.model_type": model_type,
         "target_model_config.hf_config.model_type": target.config.values.get("model_type"),
     }
-    chosen = choose(steps, values)
+    chosen = engine.outcomes.recall(("architectures", values), lambda: choose(steps, values))
     if chosen.needs and chosen.step is None:
         raise MissingFact(f"the class that {engine} gives a {method} draft: it hangs on {', '.join(chosen.needs)}")
     return names if chosen.step is None else (str(chosen.then),)

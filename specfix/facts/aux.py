@@ -128,7 +128,7 @@ def fc_states(draft: Draft, engine: Engine, built: Sequence[str] = ()) -> int:
         length = source.startswith("len(")
         value: Any = draft.config.values
         for key in source.removeprefix("len(").removesuffix(")").split("."):
-            value = value.get(key) if isinstance(value, Mapping) else None
+            value = value.get(key) if isinstance(value, dict) else None
         if value is not None:
             return len(value) if length else int(value)
     raise MissingFact(what)

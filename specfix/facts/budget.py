@@ -7,12 +7,13 @@ Sources: ``_set_default_max_num_seqs_and_batched_tokens_args`` and ``get_batch_d
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from specfix.deployment import Draft, Hardware, Serving
 from specfix.deployment.expected import is_count, is_id
 from specfix.engines import Engine
-from specfix.engines.conditions import Known, choose
+from specfix.engines.conditions import Choice, Known, choose
 from specfix.engines.facts.decisions import Step
 from specfix.errors import MissingFact, known
 from specfix.facts.architecture import DraftClasses
@@ -140,10 +141,16 @@ def defaults(serving: Serving, engine: Engine, hardware: Hardware | None) -> Ite
             values["device_name"] = hardware.device.lower()
         if hardware.compute_capability is not None:
             values["capability"] = list(hardware.compute_capability)
-        tokens, seqs = (choose(table, values).then for table in tables)
+        decided = engine.outcomes.recall(("batch", values), partial(decide, tables, values))
+        tokens, seqs = (choice.then for choice in decided)
         if not isinstance(tokens, Mapping) or not isinstance(seqs, Mapping):
             raise MissingFact(f"the defaults of {BATCH} and {SEQS} of {engine} on {hardware.name}")
         yield Batch(factor * int(tokens[WHO]), factor * int(seqs[WHO]))
+
+
+def decide(tables: list[tuple[Step, ...]], values: dict[str, object]) -> list[Choice]:
+    """What each table comes to."""
+    return [choose(table, values) for table in tables]
 
 
 def memories(hardware: Hardware, tables: list[tuple[Step, ...]]) -> list[int]:

@@ -13,11 +13,12 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from specfix.deployment import Deployment
-from specfix.deployment.config import Config
+from specfix.deployment.config import Config, place
 from specfix.deployment.model import Model
 from specfix.engines import Engine
 from specfix.engines.facts.classes import ConfigClass
 from specfix.engines.transformers import class_defaults, resolve
+from specfix.engines.transformers.shape import Found, Shape, shape_of
 from specfix.errors import MissingFact
 from specfix.facts.overrides import with_overrides
 from specfix.record import record
@@ -27,7 +28,7 @@ AnyModel = TypeVar("AnyModel", bound=Model)
 
 @record(frozen=True)
 class ClassDefaults:
-    """Answers :attr:`Config.absent` for one config; the class is looked up when a key is first asked for."""
+    """:attr:`Config.absent` of one config; the class is looked up when a key is first asked for."""
 
     config: Config
     engine: Engine
@@ -38,17 +39,38 @@ class ClassDefaults:
         MissingFact where it has one that is not known."""
         if self._level is None:
             return None
-        cls, base, values = self._level
+        cls, base, values, _ = self._level
         value = resolve(cls, values, key, base)
         return None if value is None else (cls.name, value)
 
+    def find(self, keys: tuple[str, ...]) -> Found:
+        """(pointer, value) of the first of ``keys``, which no level states, to which the class gives a value."""
+        if self._level is None:
+            return None
+        cls, base, values, shape = self._level
+        innermost = self.config.levels[0][0]
+
+        def first(values: Mapping[str, Any]) -> Found:
+            for key in keys:
+                value = resolve(cls, values, key, base)
+                if value is not None:
+                    return place(innermost, key), value
+            return None
+
+        return shape.recall(keys, values, first)
+
+    @property
+    def found(self) -> Mapping[tuple[str, ...], Found]:
+        """What :meth:`find` has found for other configs, and finds for this one, whatever the values are."""
+        return {} if self._level is None else self._level[-1].found
+
     @cached_property
-    def _level(self) -> tuple[ConfigClass, ConfigClass | None, Mapping[str, Any]] | None:
-        """The class of the language model's own level, what it extends, and what the level states."""
+    def _level(self) -> tuple[ConfigClass, ConfigClass | None, Mapping[str, Any], Shape] | None:
+        """The class of the language model's own level, what it extends, what the level states, and its shape."""
         if self.config.is_speculators:  # made of a plain dictionary: what it leaves out is not there
             return None
         remote = self.config.values.get("auto_map")
-        if isinstance(remote, Mapping) and "AutoConfig" in remote and not self._is_own():
+        if isinstance(remote, dict) and "AutoConfig" in remote and not self._is_own():
             return None
         levels = self.config.levels
         pointer, values = levels[0]
@@ -60,7 +82,8 @@ class ClassDefaults:
         cls = self._class(name) if isinstance(name, str) else None
         if cls is None or cls.missing_in:
             return None
-        return cls, None if cls.base is None else self._transformers(cls.base), values
+        base = None if cls.base is None else self._transformers(cls.base)
+        return cls, base, values, shape_of(cls, base, levels)
 
     def holds(self, key: str) -> bool:
         """Whether the class of the whole config, or what it extends, knows ``key``. MissingFact where no class is

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from specfix.deployment import Deployment, Draft, Serving
 from specfix.engines import Engine
+from specfix.engines.facts.decisions import Step
 from specfix.errors import MissingFact, NotApplicable, known
 from specfix.facts.architecture import DraftClasses
 from specfix.record import record
@@ -24,7 +27,12 @@ def inner_name(given: str, engine: Engine) -> str:
 
 def knows(method: str, engine: Engine) -> bool:
     """Whether the release has the method, by whatever name."""
-    return inner_name(method, engine) in {inner_name(name, engine) for name in engine.methods.methods}
+    return among(inner_name(method, engine), engine.methods.methods, engine)
+
+
+def among(method: str, names: Collection[str], engine: Engine) -> bool:
+    """Whether one of ``names`` means the method of this inner name."""
+    return method in names or (method == MTP and not engine.mtp.names.isdisjoint(names))
 
 
 @record(frozen=True)
@@ -56,14 +64,21 @@ def settled_method(deployment: Deployment, draft: Draft, draft_classes: DraftCla
     serving = deployment.serving
     if "num_speculative_tokens" not in serving.unknown and serving.num_speculative_tokens is not None:
         values["num_speculative_tokens"] = serving.num_speculative_tokens
+    ended = engine.outcomes.recall(("method", values), lambda: settled(steps, values, engine))
+    name = inner_name(ended, engine)
+    words = [word for word, named in engine.serve.method_words or () if word in path.lower() and named == ended]
+    return Settled(name, words[0] if words and ended != given else None)
+
+
+def settled(steps: Iterable[Step], values: dict[str, object], engine: Engine) -> str:
+    """The method once each of ``steps`` that holds has set it."""
+    what = f"the method that {engine} settles on"
+    values = dict(values)
     for step in steps:
         needs: set[str] = set()
         holds = step.holds(values, needs)
         if holds is None:
-            raise MissingFact(f"the method that {engine} settles on: it hangs on {', '.join(sorted(needs))}")
+            raise MissingFact(f"{what}: it hangs on {', '.join(sorted(needs))}")
         if holds:
             values["method"] = step.then
-    ended = known(values["method"], f"the method that {engine} settles on")
-    name = inner_name(str(ended), engine)
-    words = [word for word, named in engine.serve.method_words or () if word in path.lower() and named == ended]
-    return Settled(name, words[0] if words and ended != given else None)
+    return str(known(values["method"], what))

@@ -55,7 +55,7 @@ def async_scheduling(
     steps = engine.platforms.async_scheduling
     if not steps:  # a release that schedules so only where it is asked to
         return False
-    chosen = choose(steps, Known(values))
+    chosen = engine.outcomes.recall(("async", values), lambda: choose(steps, Known(values)))
     return bool(known(chosen.then, f"whether {engine} schedules asynchronously: it hangs on {', '.join(chosen.needs)}"))
 
 

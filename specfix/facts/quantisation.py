@@ -103,16 +103,16 @@ def mtp_scheme(target: Target, draft: Draft, method: str, engine: Engine) -> Sch
 def stated(model: Model, engine: Engine) -> tuple[str, Mapping[str, Any], str | None] | None:
     """(pointer, quantization_config, other file than config.json) as the release finds it; None where there is none."""
     values = model.config.values
-    if isinstance(values.get(KEY), Mapping):
+    if isinstance(values.get(KEY), dict):
         return f"/{KEY}", values[KEY], None
     if model.modelopt is not None and known(
         engine.quantisation.modelopt_file, f"whether {engine} reads {model.modelopt.file}"
     ):
         return f"/{KEY}", model.modelopt.values, model.modelopt.file
     text = values.get("text_config")
-    if isinstance(text, Mapping) and isinstance(text.get(KEY), Mapping):
+    if isinstance(text, dict) and isinstance(text.get(KEY), dict):
         return f"/text_config/{KEY}", text[KEY], None
-    if isinstance(values.get("compression_config"), Mapping):
+    if isinstance(values.get("compression_config"), dict):
         return "/compression_config", values["compression_config"], None
     return None
 

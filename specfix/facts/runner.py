@@ -35,7 +35,10 @@ def runner_choices(
     """What the release chooses: one choice where the hardware is known, else that of a GPU and that of a CPU."""
     values = engine_values(target, serving, method, engine, hardware, has_triton, draft)
     platforms = (True, False) if hardware is None else (hardware.platform == "cpu",)
-    return tuple(choose_runner(engine.runner, values, cpu=cpu) for cpu in platforms)
+    return engine.outcomes.recall(
+        ("runner", values, platforms),
+        lambda: tuple(choose_runner(engine.runner, values, cpu=cpu) for cpu in platforms),
+    )
 
 
 def runners(runner_choices: tuple[RunnerChoice, ...]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from specfix.deployment import Deployment, Draft, Hardware, Target
@@ -40,18 +40,21 @@ def refusals(
     draft_classes: DraftClasses | None = None,
     hardware: Hardware | None = None,
 ) -> Refusals:
-    """Steps are taken in the order of the source: what is settled before one counts for it."""
-    facts = engine.speculative
-    known(facts.refusals, f"what the config stage of {engine} refuses")
+    """What the config stage comes to by what is known when it begins."""
+    known(engine.speculative.refusals, f"what the config stage of {engine} refuses")
     values = start_values(deployment, target, engine, draft, draft_classes)
     if hardware is not None and hardware.packages is not None:
         values |= {f"{HAS}{package}()": package in hardware.packages for package in PACKAGES}
-    values = Known(values)
+    return engine.outcomes.recall(("stage", values), lambda: gone_through(engine.speculative.stage, Known(values)))
+
+
+def gone_through(stage: Iterable[tuple[str, Step]], values: Known) -> Refusals:
+    """Steps are taken in the order of the source: what is settled before one counts for it."""
     # a default that the engine itself puts in place of nothing is not known: only what is stated, or stands otherwise
     tokens: list[Step] = []
     others: list[Step] = []
     host: set[str] = set()
-    for sets, step in facts.stage:
+    for sets, step in stage:
         needs: set[str] = set()
         holds = step.holds(values, needs)
         if holds is None and sets == TOKENS and values.get(TOKENS, 0) is None:
@@ -81,8 +84,8 @@ def start_values(
 ) -> dict[str, Any]:
     """What is known of the config's fields when the stage begins."""
     serving = deployment.serving
-    keys = known(engine.speculative.keys, f"the keys of the speculative config of {engine}")
-    values: dict[str, Any] = {name: key.default for name, key in keys.items() if key.default is not None}
+    known(engine.speculative.keys, f"the keys of the speculative config of {engine}")
+    values: dict[str, Any] = dict(engine.speculative.defaults)
     dashes = engine.speculative.dashes
     values |= {name.replace("-", "_") if dashes else name: given for name, given in serving.speculative.items()}
     values["method"] = serving.method if deployment.method_given else None

@@ -12,7 +12,7 @@ from specfix.engines.conditions import holding
 from specfix.engines.facts.decisions import Step
 from specfix.engines.runner import ENVIRONMENT
 from specfix.errors import MissingFact, known
-from specfix.facts.method import inner_name, knows
+from specfix.facts.method import among, knows
 from specfix.facts.speculative_config import Refusals
 
 CONFIG = "speculative_config"
@@ -35,8 +35,7 @@ def no_drafter(
 ) -> Iterator[Finding]:
     """The model runner has no drafter for the method, or refuses it."""
     drafters = known(engine.methods.drafters, f"the methods that {engine} has a drafter for")
-    served = {runner: {inner_name(name, engine) for name in names} for runner, names in drafters.items()}
-    lacking = [runner for runner in runners if method not in served.get(runner, {method})]
+    lacking = [one for one in runners if one in drafters and not among(method, drafters[one], engine)]
     forced = serving.env.get(ENVIRONMENT)
     unset = (
         Repair("safe", f"leave {ENVIRONMENT} unset", ("env",), (("env", ENVIRONMENT, None),))

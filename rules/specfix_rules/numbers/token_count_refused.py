@@ -9,12 +9,10 @@ from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Draft, Serving
 from specfix.deployment.json_text import show
 from specfix.engines import Engine
-from specfix.engines.conditions import evaluate
 from specfix.errors import MissingFact, NotApplicable, known
 from specfix.facts.architecture import DraftClasses
 from specfix.facts.budget import TOKENS, config_values
 
-ASKED = ["name", TOKENS]
 WORDS = {"<": "no fewer than {}", "!=": "exactly {}", "not in": "exactly {}"}
 
 
@@ -63,17 +61,18 @@ def token_count_refused(
 def refused(count: int, values: dict[str, object], engine: Engine) -> tuple[str, str, int] | None:
     """What the release takes, the draft's key that says so ("" for none), and the nearest number, of the first refusal
     that compares the number itself."""
-    for step in known(engine.speculative.refusals, f"which numbers of draft tokens {engine} refuses"):
-        for compared in step.parts if TOKENS in step.names else ():
-            if compared[0] not in WORDS or compared[1] != ASKED or not evaluate(compared, values):
-                continue
-            holds = step.holds(values)
-            if holds is None:
-                raise MissingFact(f"whether {engine} takes {count} draft tokens")
-            limit = limit_of(compared[2], values)
-            if holds and limit is not None:
-                key = compared[2][1].rpartition(".")[2] if compared[2][0] == "name" else ""
-                return WORDS[compared[0]].format(f"{limit} ({key})" if key else limit), key, limit
+    known(engine.speculative.refusals, f"which numbers of draft tokens {engine} refuses")
+    for bound in engine.speculative.bounds:
+        word, _, other = bound.when
+        if word not in WORDS or not bound.holds(values):
+            continue
+        holds = bound.then.holds(values)
+        if holds is None:
+            raise MissingFact(f"whether {engine} takes {count} draft tokens")
+        limit = limit_of(other, values)
+        if holds and limit is not None:
+            key = other[1].rpartition(".")[2] if other[0] == "name" else ""
+            return WORDS[word].format(f"{limit} ({key})" if key else limit), key, limit
     return None
 
 

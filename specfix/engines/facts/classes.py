@@ -44,8 +44,8 @@ class ConfigClass:
     others: tuple[ConfigClass, ...] = ()
 
     @cached_property
-    def of_nothing(self) -> dict[str, Any]:
-        """What :func:`specfix.engines.transformers.resolve` keeps of this class."""
+    def shapes(self) -> dict[Any, Any]:
+        """What :mod:`specfix.engines.transformers.shape` keeps of this class."""
         return {}
 
 

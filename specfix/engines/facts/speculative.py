@@ -71,6 +71,18 @@ class SpeculativeFacts:
     requests: RequestFacts = field(default_factory=RequestFacts)
 
     @cached_property
+    def bounds(self) -> tuple[Step, ...]:
+        """Each comparison of num_speculative_tokens with something within a refusal, ``then`` being the refusal."""
+        asked = ["name", "num_speculative_tokens"]
+        steps = [step for step in self.refusals or () if asked[1] in step.names]
+        return tuple(Step(part, step, step.line) for step in steps for part in step.parts if part[1:-1] == [asked])
+
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """The values that keys have, and not null, where nobody gives them."""
+        return {name: key.default for name, key in (self.keys or {}).items() if key.default is not None}
+
+    @cached_property
     def stage(self) -> tuple[tuple[str, Step], ...]:
         """The steps in the order of the source, each with the key that it sets, "" for one that refuses."""
         steps = [("method", step) for step in self.methods or ()]
@@ -135,6 +147,14 @@ class MtpFacts:
     def names(self) -> frozenset[str | None]:
         """All that mean ``method``."""
         return frozenset((self.method, *(self.aliases or ()), *(self.model_types or ())))
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """Keys at the top of a config that the overrides may look at or write: all parts of all paths, and more."""
+        paths = {"model_type", "architectures", "n_predict", "text_config"}
+        for override in self.overrides or ():
+            paths |= {*override.names, *(override.n_predict or Count()).keys, override.becomes or ""}
+        return frozenset(part.rstrip("?") for path in paths for part in path.split("."))
 
 
 @record(frozen=True)

@@ -18,46 +18,8 @@ def resolve(cls: ConfigClass, values: Mapping[str, Any], key: str, base: ConfigC
     class that ``cls.base`` names, as ``class_defaults`` gives it. MissingFact where the value is not known, or not the
     same in all Transformers that the engine may have, with the reason.
     """
-    reads, found = _of_nothing(cls, key, base)
-    if reads is None or not values.keys().isdisjoint(reads):
-        found = _agreed(cls, values, key, base)
-    if isinstance(found, MissingFact):
-        raise found.with_traceback(None)
+    found = _agreed(cls, values, key, base)
     return None if found is ABSENT else found
-
-
-def _of_nothing(cls: ConfigClass, key: str, base: ConfigClass | None) -> tuple[frozenset[str] | None, Any]:
-    """What ``key`` comes to where a config states nothing, MissingFact where that is not known, and the keys that were
-    looked for (None: all): any config without these has the same. Most keys of most configs are asked for so."""
-    held = cls.of_nothing.get(key)
-    if held is None or held[0] is not base:
-        nothing = _Nothing()
-        try:
-            found = _agreed(cls, nothing, key, base)
-        except MissingFact as missing:
-            found = missing
-        held = cls.of_nothing[key] = (base, None if nothing.listed else frozenset(nothing.asked), found)
-    return held[1:]
-
-
-class _Nothing(Mapping[str, Any]):
-    """A config without keys that knows what it was asked for."""
-
-    def __init__(self) -> None:
-        self.asked: set[str] = set()
-        self.listed = False
-
-    def __getitem__(self, key: str) -> Any:
-        self.asked.add(key)
-        raise KeyError(key)
-
-    def __iter__(self) -> Iterator[str]:
-        self.listed = True
-        return iter(())
-
-    def __len__(self) -> int:
-        self.listed = True
-        return 0
 
 
 def fields(cls: ConfigClass, base: ConfigClass | None = None) -> frozenset[str]:

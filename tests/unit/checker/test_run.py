@@ -9,7 +9,7 @@ import pytest
 
 from specfix.checker import Finding, Location, Rule, rule
 from specfix.checker.report import Report
-from specfix.checker.run import Chosen, Facts, check_codes, chosen, run
+from specfix.checker.run import Chosen, Facts, check_codes, chosen, run, taking
 from specfix.errors import CannotCheck, MissingFact, NotApplicable
 
 
@@ -148,10 +148,36 @@ def test_a_fact_is_computed_once() -> None:
         calls.append(1)
         return 3
 
-    def taking(once: int) -> None: ...
+    def asking(once: int) -> None: ...
 
     facts = Facts({}, {"once": once})
-    assert (facts.arguments(taking), facts.arguments(taking), len(calls)) == ((3,), (3,), 1)
+    assert (taking(asking)(facts), taking(asking)(facts), len(calls)) == ((3,), (3,), 1)
+
+
+def test_a_fact_that_is_not_to_be_had_is_asked_for_once_and_may_have_a_default() -> None:
+    calls: list[int] = []
+
+    def never(missing: int) -> int:
+        raise AssertionError(missing)
+
+    def failing() -> int:
+        calls.append(1)
+        raise MissingFact("a number", "and another")
+
+    def asking(length: int, never: int | None = None, failing: int = 1, absent: Any = ["any", "value"]) -> None: ...  # noqa: B006
+
+    def asking_too(failing: bool = True) -> None: ...
+
+    facts = Facts(Given().facts(), {"never": never, "failing": failing})
+    assert taking(asking)(facts) == taking(asking)(facts) == (7, None, 1, ["any", "value"])
+    assert taking(asking_too)(facts)[0] is True
+    assert type(taking(asking)(facts)[2]) is int
+    for name, kind, words in (("failing", MissingFact, ("a number", "and another")), ("absent", NotApplicable, None)):
+        for _ in range(2):
+            with pytest.raises(kind) as caught:
+                facts[name]
+            assert caught.value.args == (words or ("no draft",))
+    assert len(calls) == 1
 
 
 def test_a_rule_is_checked_when_it_is_made() -> None:

@@ -10,9 +10,10 @@ import pytest
 from specfix.deployment import Draft, Target
 from specfix.deployment.config import Config
 from specfix.engines import Engine
+from specfix.engines.drafts import Refused, Unknown, overridden
 from specfix.engines.find import find_engine
 from specfix.errors import MissingFact
-from specfix.facts.architecture import architecture_of, first_known, has_no_class
+from specfix.facts.architecture import architecture_of, first_known, has_no_class, through_overrides
 from specfix.facts.aux import AuxPlan, fc_states, plan_of
 from specfix.facts.runner import traits
 
@@ -59,6 +60,43 @@ def test_the_same_class_counts_for_all_that_follows(engine: Engine) -> None:
 @pytest.mark.parametrize(("experts", "moe"), [(8, True), (0, False), ([64, 64], True), ([0, 0], False), ([], False)])
 def test_experts(engine: Engine, experts: object, moe: bool) -> None:
     assert traits(target("LlamaForCausalLM", num_experts=experts), engine)["is_moe"] is moe
+
+
+def told(made: Any, *given: Any) -> list[Any]:
+    """What counts of a config that the overrides have made, or how they end."""
+    try:
+        config = made(*given)
+    except (Refused, Unknown) as end:
+        return [type(end), str(end)]
+    return [config.get(key) for key in ("model_type", "architectures", "n_predict")]
+
+
+def words(condition: Any) -> set[str]:
+    """All texts in a condition."""
+    if isinstance(condition, str):
+        return {condition}
+    return set().union(*map(words, condition)) if isinstance(condition, list) else set()
+
+
+@pytest.mark.parametrize("version", ["0.10.2", "0.18.1", "0.26.0", "0.33.0"])
+def test_overrides_look_at_nothing_else(version: str) -> None:
+    """What is left out before them changes nothing of what they make."""
+    release = find_engine(f"vllm=={version}")
+    assert release.mtp.overrides
+    named = sorted(set().union(*(words(override.when) for override in release.mtp.overrides)))
+    inner = {"num_nextn_predict_layers": 2, "num_mtp_modules": 3, "mtp_num_hidden_layers": 4}
+    counts = [inner, {"num_nextn_predict_layers": 0}, {}, {"mtp_config": {"num_nextn_predict_layers": 1}, **inner}]
+    seen = set()
+    for name in named:
+        for own in counts:
+            for text in ({}, {"text_config": {"model_type": name, "architectures": [name], **inner}}):
+                for classes in ({"architectures": [name]}, {"architectures": ["Other"]}, {}):
+                    values = {"model_type": name, "hidden_size": 64, **own, **text, **classes}
+                    expected = told(overridden, release.mtp, values)
+                    assert told(through_overrides, values, release) == expected
+                    assert told(through_overrides, {**values, "hidden_size": 1}, release) == expected
+                    seen.add(str(expected))
+    assert len(seen) > 20
 
 
 @pytest.mark.parametrize("place", ["eagle_config.layer_ids", "dflash_config.layer_ids", "novel_config.ids", "novel"])
