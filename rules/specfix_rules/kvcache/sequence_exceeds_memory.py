@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from specfix.checker import Finding, Repair, rule
-from specfix.deployment import Hardware, Serving, Target
+from specfix.deployment import Hardware, Location, Serving, Target
 from specfix.deployment.expected import is_count
 from specfix.engines import Engine
 from specfix.errors import MissingFact, NotApplicable, known
@@ -16,6 +17,8 @@ from specfix.facts.memory import Memory, utilization
 from specfix.facts.quantisation import stated
 
 BLOCKS, BYTES = "num_gpu_blocks_override", "kv_cache_memory_bytes"
+SPACE = "VLLM_CPU_KVCACHE_SPACE"  # on a CPU it counts more than any flag
+GIBS = re.compile("[1-9][0-9]{0,5}")
 WIDTHS = {"float16": 2, "bfloat16": 2, "float32": 4}  # bytes of a value
 LAYERS, HEADS = "num_hidden_layers", "num_attention_heads"
 
@@ -37,20 +40,15 @@ def sequence_exceeds_memory(
     memory: Memory | None = None,
 ) -> Iterator[Finding]:
     """Not even one sequence of the served length has room in the KV cache."""
-    if hardware.platform == "cpu" or serving.flag(BLOCKS) is not None or served_length <= 0:
+    if serving.flag(BLOCKS) is not None or served_length <= 0:
         raise NotApplicable("the size of the cache is another, or is fitted")
     if size(serving, "decode_context_parallel_size") * size(serving, "prefill_context_parallel_size") > 1:
         raise NotApplicable("a sequence is split among ranks")
     if not known(engine.blocks.sequence_checked, f"whether {engine} asks for room for one sequence"):
         raise NotApplicable("the release does not ask for that")
+    room, given, place = room_for(serving, hardware, engine, memory)
     name = architecture_of(target, engine)
     built = engine.eagle.decoders.get(name)
-    gib = known(hardware.memory_gib, f"the memory of {hardware.name}")
-    fixed = serving.flag(BYTES)
-    if fixed is not None and not is_count(fixed):
-        raise MissingFact(f"a whole number as --{BYTES.replace('_', '-')}")
-    weights = memory.needed if memory and memory.target.counted and memory.draft.counted else 0
-    room = int(fixed) if fixed else int(gib * GIB * utilization(serving, engine)) - weights
     layers = -(-target.integer(LAYERS) // serving.pipeline_parallel_size)
     heads = target.integer(HEADS)
     kept = max(1, int(target.number("num_key_value_heads") or heads) // serving.tensor_parallel_size)
@@ -68,19 +66,35 @@ def sequence_exceeds_memory(
     if built is None or windowed(target):  # latent attention, windows and recurrent layers keep less
         raise MissingFact(f"the KV cache of each layer of {name}")
     fitting = room // a_token // block * block
-    rounded = f", in blocks of {block}," if tokens != served_length else ""
-    given = f"--{BYTES.replace('_', '-')}" if fixed else f"of the {gib:g} of {hardware.name}"
-    less = ", less the weights" if weights and not fixed else ""
-    mend = f"a --max-model-len below {fitting}, or more devices" if fitting else "a smaller --block-size"
+    rounded = f", in blocks of {block}" if tokens != served_length else ""
+    mend = f"a --max-model-len below {fitting}, or more memory for the cache" if fitting else "a smaller --block-size"
     yield Finding(
-        f"One sequence of the served length, {served_length}{rounded} takes {tokens * a_token / GIB:.1f} GiB of KV "
+        f"One sequence of the served length, {served_length}{rounded}, takes {tokens * a_token / GIB:.1f} GiB of KV "
         f"cache on each device ({layers} layers, {kept} heads of {width}, {value} bytes a value). There is room for "
-        f"{room / GIB:.1f} at most ({given}{less}): {engine} refuses to start.",
+        f"{room / GIB:.1f} at most ({given}): {engine} refuses to start.",
         serving.at("max_model_len" if fitting else "block_size"),
         "load",
-        related=(hardware.at("memory_gib"),),
+        related=(place,),
         repair=Repair("manual", mend, ("engine_args",)),
     )
+
+
+def room_for(serving: Serving, hardware: Hardware, engine: Engine, memory: Memory | None) -> tuple[int, str, Location]:
+    """Bytes that the cache of a device has at most, what gives them, and where that stands."""
+    if hardware.platform == "cpu":
+        space = serving.env.get(SPACE, "")
+        if not GIBS.fullmatch(space):
+            raise NotApplicable(f"no {SPACE}, so that the cache takes its memory from the host")
+        return int(space) * GIB, SPACE, serving.at(SPACE)
+    fixed = serving.flag(BYTES)
+    if fixed is not None and not is_count(fixed):
+        raise MissingFact(f"a whole number as --{BYTES.replace('_', '-')}")
+    if fixed:
+        return int(fixed), f"--{BYTES.replace('_', '-')}", serving.at(BYTES)
+    gib = known(hardware.memory_gib, f"the memory of {hardware.name}")
+    weights = memory.needed if memory and memory.target.counted and memory.draft.counted else 0
+    given = f"of the {gib:g} of {hardware.name}" + (", less the weights" if weights else "")
+    return int(gib * GIB * utilization(serving, engine)) - weights, given, hardware.at("memory_gib")
 
 
 def value_width(target: Target, serving: Serving, served_dtype: str | None, engine: Engine) -> int:
@@ -88,5 +102,7 @@ def value_width(target: Target, serving: Serving, served_dtype: str | None, engi
     asked = serving.kv_cache_dtype or "auto"
     if asked.startswith("fp8") or (asked == "auto" and (stated(target, engine) or serving.flag("quantization"))):
         return 1  # a quantised checkpoint may bring scales for the cache
+    if asked == "auto" and served_dtype is None:
+        return min(WIDTHS.values())
     name = served_dtype if asked == "auto" else asked
-    return known(None if name is None else WIDTHS.get(name), f"the width of a {asked} cache")
+    return known(WIDTHS.get(str(name)), f"the width of a {name} cache")

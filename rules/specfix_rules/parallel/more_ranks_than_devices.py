@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from math import prod
 
 from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Hardware, Location, Serving
@@ -13,6 +14,7 @@ from specfix.errors import MissingFact, NotApplicable, known
 from specfix.facts.budget import size
 from specfix.record import record
 
+SIZES = ("tensor_parallel_size", "pipeline_parallel_size", "prefill_context_parallel_size")
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 DEVICE = re.compile(r"\d+|GPU-[\w-]+", re.ASCII)
 FOUND_HERE = "found here"  # of the hardware: another machine than this one may serve
@@ -40,37 +42,29 @@ def more_ranks_than_devices(serving: Serving, engine: Engine, hardware: Hardware
     seen = fewest(serving, hardware)
     if seen is None:
         raise NotApplicable("nobody says how many GPUs there are")
-    ranks = (
-        serving.tensor_parallel_size * serving.pipeline_parallel_size * size(serving, "prefill_context_parallel_size")
-    )
+    sizes = {name: count for name in SIZES if (count := size(serving, name)) > 1}
+    ranks = prod(sizes.values())
     if seen.count >= ranks:
         return
     backend = serving.flag("distributed_executor_backend")
-    if backend not in (None, "mp") or serving.flag("data_parallel_backend") == "ray" or size(serving, "nnodes") > 1:
+    # ranks of an executor that nobody names are counted, whatever places the data-parallel ones
+    by_ray = backend is not None and serving.flag("data_parallel_backend") == "ray"
+    if backend not in (None, "mp") or by_ray or size(serving, "nnodes") > 1:
         raise NotApplicable("ranks on other nodes")
     if hardware is None and serving.devices is None:
         raise MissingFact("the hardware that will serve")
     counted = known(engine.parallel.ranks_counted, f"whether {engine} compares ranks and devices")
     if backend is None and not counted:
         raise NotApplicable("the release may look for the other devices on other nodes, by Ray")
+    cut = " and ".join(f"{name} {count}" for name, count in sizes.items())
     yield Finding(
-        f"{parts(serving)}: {ranks} ranks, each of which needs a GPU of its own. The server is given {seen.count} "
-        f"({seen.said}). "
+        f"{cut}: {ranks} ranks, each of which needs a GPU of its own. The server is given {seen.count} ({seen.said}). "
         + ("The first rank without one ends the start." if backend else f"{engine} refuses to start."),
-        serving.at("tensor_parallel_size" if serving.tensor_parallel_size > 1 else "pipeline_parallel_size"),
+        serving.at(next(iter(sizes))),
         "load" if backend else "config",
         related=(seen.place,),
         repair=Repair("manual", f"{ranks} GPUs, or as many ranks as there are GPUs", ("engine_args",)),
     )
-
-
-def parts(serving: Serving) -> str:
-    """The sizes that are multiplied."""
-    sizes = {
-        name: size(serving, name)
-        for name in ("tensor_parallel_size", "pipeline_parallel_size", "prefill_context_parallel_size")
-    }
-    return " and ".join(f"{name} {count}" for name, count in sizes.items() if count > 1)
 
 
 def fewest(serving: Serving, hardware: Hardware | None) -> Seen | None:

@@ -1,0 +1,209 @@
+"""Deployments on both sides of the line that a rule draws: an engine refuses the one, in the words that the rule's page
+quotes, and serves the other.
+
+What a CPU build cannot show of GPUs is asked of the two places in it that count them (see run_starts.py).
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from specfix.checking import check
+from specfix.deployment import Hardware
+from specfix.deployment.serving import COMMON
+from tests.agreement.bases import BASES, Case
+from tests.agreement.bench import plain_folder, write
+
+from .chosen import releases
+from .engines import engine
+from .truth import MINUTES
+
+pytestmark = pytest.mark.engine
+
+HOST = Hardware("the tests' host", "cpu", cpu_flags=("avx2",), triton_installed=False, triton_drivers=0, packages=())
+GPUS = Hardware("GPUs", "cuda", compute_capability=(9, 0), memory_gib=80.0)
+FULL, SLIDING = "full_attention", "sliding_attention"
+NOVEL = {"rope_type": "novel", "factor": 2.0}
+UNKNOWN_ROPE = "Unknown RoPE scaling type"
+MISCOUNTED = "must be equal to the number of `layer_types`"
+TOO_MANY = "is larger than the number of available GPUs"
+NO_SEAT = ("is out of bounds for 1 devices", "less than or equal to the number of visible devices (1)")
+NO_ROOM = "To serve at least one request with the model's max seq len"
+GIB = 2**30
+A_TOKEN = 2 * 8 * 4 * 32 * 2  # bytes in the cache of the target: key and value, layers, heads, width, bytes a value
+OF_DRAFT = A_TOKEN // 8  # of its one layer
+MOST = GIB // A_TOKEN  # tokens of the target alone that 1 GiB holds
+FIT = (GIB // (A_TOKEN + OF_DRAFT) // 128 - 1) * 128  # of both, in a CPU's blocks, one of which may be kept back
+
+
+@dataclass(frozen=True)
+class Start:
+    """A deployment; what the check says of it, as ``POS013 load``; and what the engine then says, which may have
+    several ways to say it. Without these it is served, and no error is foretold."""
+
+    case: Case
+    said: str = ""
+    words: str | tuple[str, ...] = ""
+    devices: int | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    undecided: tuple[str, ...] = ()
+    """Releases of which the check says that it cannot tell."""
+
+
+def changed(base: str = "plain", **sides: Mapping[str, Any]) -> Case:
+    """A base pair with other values in a config, or in its flags; None takes a flag away."""
+    case = copy.deepcopy(BASES[base]())
+    for side, values in sides.items():
+        getattr(case, side).update(values)
+    case.serve = {name: value for name, value in case.serve.items() if value is not None}
+    return case
+
+
+def rope(side: str, block: Mapping[str, Any], base: str = "plain") -> Case:
+    return changed(base, **{side: {"rope_scaling": dict(block)}})
+
+
+def speculators(count: int) -> Case:
+    case = changed("speculators")
+    case.draft["transformer_layer_config"]["layer_types"] = [FULL] * count
+    return case
+
+
+def long(length: int, **serve: Any) -> Case:
+    """A pair of which so much is served, in as much of a KV cache as there is."""
+    positions = {"max_position_embeddings": 2 * MOST}
+    return changed(
+        target=positions, draft=positions, serve={"max_model_len": length, "num_gpu_blocks_override": None, **serve}
+    )
+
+
+def ranks(**serve: Any) -> Case:
+    return changed(serve=serve)
+
+
+TRANSFORMERS_4 = ("0.22.1",)  # admit a Transformers that does not count
+SPACE = {"VLLM_CPU_KVCACHE_SPACE": "1"}
+UNKNOWN = {"said": "POS013 load", "words": UNKNOWN_ROPE}
+COUNTED: dict[str, Any] = {"said": "MTH020 config", "words": MISCOUNTED, "undecided": TRANSFORMERS_4}
+CROWDED = {"said": "PAR012 config", "words": TOO_MANY}
+LONG = {"said": "KVC014 load", "words": NO_ROOM, "env": SPACE}
+STARTS = {
+    "target, a novel type": Start(rope("target", NOVEL), **UNKNOWN),
+    "target, null": Start(rope("target", {"rope_type": None, "factor": 2.0}), **UNKNOWN),
+    "target, no type": Start(rope("target", {"factor": 2.0})),
+    "Qwen3 target, a novel type": Start(rope("target", NOVEL, "qwen3"), **UNKNOWN),
+    "Mistral target, a novel type": Start(rope("target", NOVEL, "sliding-window"), **UNKNOWN),
+    "EAGLE3, a novel type": Start(rope("draft", NOVEL), **UNKNOWN),
+    "EAGLE3, the old key": Start(rope("draft", {"type": "novel", "factor": 2.0}), **UNKNOWN),
+    "EAGLE3, the old key, null": Start(rope("draft", {"type": None, "factor": 2.0}), **UNKNOWN),
+    "EAGLE3, no type": Start(rope("draft", {"factor": 2.0})),
+    "EAGLE3, a type that is known": Start(rope("draft", {"rope_type": "proportional", "factor": 1.0})),
+    "EAGLE, a novel type": Start(rope("draft", NOVEL, "eagle"), **UNKNOWN),
+    "a draft model, a novel type": Start(rope("draft", NOVEL, "draft-model"), **UNKNOWN),
+    "Qwen3 target, a layer type less": Start(changed("qwen3", target={"layer_types": [FULL] * 7}), **COUNTED),
+    "Qwen3 target, one each": Start(changed("qwen3", target={"layer_types": [FULL] * 8})),
+    "Qwen3 target, one more": Start(changed("qwen3", target={"layer_types": [FULL] * 9}), **COUNTED),
+    "Llama target, a layer type less": Start(changed(target={"layer_types": [FULL] * 7}), **COUNTED),
+    "Mistral target, a layer type less": Start(
+        changed("sliding-window", target={"layer_types": [SLIDING] * 7}), **COUNTED
+    ),
+    "EAGLE3, a layer type more": Start(changed(draft={"layer_types": [FULL] * 2}), **COUNTED),
+    "EAGLE3, one layer type": Start(changed(draft={"layer_types": [FULL]})),
+    "EAGLE3 of Qwen3, its target's": Start(
+        changed(draft={"model_type": "qwen3", "layer_types": [FULL] * 8}), **COUNTED
+    ),
+    "EAGLE3 of Qwen3, one": Start(changed(draft={"model_type": "qwen3", "layer_types": [FULL]})),
+    "speculators, a layer type more": Start(speculators(2), **COUNTED),
+    "speculators, one": Start(speculators(1)),
+    "two ranks, one GPU": Start(ranks(tensor_parallel_size=2), devices=1, **CROWDED),
+    "two ranks, two GPUs": Start(ranks(tensor_parallel_size=2), devices=2),
+    "two stages, one GPU": Start(ranks(pipeline_parallel_size=2), "PAR012 config", TOO_MANY, devices=1),
+    "two prefill ranks, one GPU": Start(ranks(prefill_context_parallel_size=2), devices=1, **CROWDED),
+    "two ranks twice, one GPU": Start(ranks(tensor_parallel_size=2, data_parallel_size=2), devices=1, **CROWDED),
+    "two ranks twice by Ray, one GPU": Start(
+        ranks(tensor_parallel_size=2, data_parallel_size=2, data_parallel_backend="ray"), devices=1, **CROWDED
+    ),
+    "two ranks of mp, one GPU": Start(
+        ranks(tensor_parallel_size=2, distributed_executor_backend="mp"), "PAR012 load", NO_SEAT, devices=1
+    ),
+    "two ranks of mp, two GPUs": Start(ranks(tensor_parallel_size=2, distributed_executor_backend="mp"), devices=2),
+    "longer than the cache": Start(long(MOST + 1), **LONG),
+    "as long as both caches": Start(long(FIT), env=SPACE),
+    "half as long, but float32": Start(long(MOST // 2 + 1, dtype="float32"), **LONG),
+    "half as long": Start(long(MOST // 2 + 1), env=SPACE),
+}
+
+
+@pytest.mark.parametrize("version", releases(("0.22.1", "0.26.0", "0.32.0"), "0.32.0"))
+def test_each_side_of_the_line(version: str, tmp_path: Path) -> None:
+    counts: Counter[str] = Counter()
+    wrong = []
+    for name, start, result, said in compared(version, tmp_path):
+        expected = f"cannot tell {start.said.split()[0]}" if version in start.undecided else start.said
+        words = (start.words,) if isinstance(start.words, str) else start.words
+        outcome = "refused" if start.said else "fine"
+        counts[start.said.split()[0] if start.said else "served"] += 1
+        heard = any(each in result.get("message", "") for each in words)
+        if result["outcome"] != outcome or not heard or expected not in said:
+            wrong.append((name, said, result))
+    print(f"\n{version}: {dict(counts)}")
+    assert not wrong, json.dumps(wrong, indent=1)
+
+
+def compared(version: str, folder: Path) -> Iterator[tuple[str, Start, dict[str, Any], list[str]]]:
+    """Name, start, what the engine did, and what the check says."""
+    release = engine(version)
+    with plain_folder() as models:
+        jobs = [
+            {
+                **write(name, start.case, models / str(number), models / "weights"),
+                "env": dict(start.env),
+                "devices": start.devices,
+            }
+            for number, (name, start) in enumerate(STARTS.items())
+        ]
+        (folder / "jobs.json").write_text(json.dumps(jobs))
+        script = Path(__file__).with_name("run_starts.py")
+        with (folder / "engine.log").open("wb") as log:
+            ran = subprocess.run(
+                [release.python, script, folder / "jobs.json"],
+                env=release.env,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                timeout=MINUTES * 60,
+                check=False,
+            )
+        facts, *results = map(json.loads, ran.stdout.splitlines())
+        assert facts["engine"] == f"{version}+cpu" and len(results) == len(jobs), ran.returncode
+        for job, result in zip(jobs, results, strict=True):
+            start = STARTS[job["name"]]
+            yield job["name"], start, result, findings(version, start, job)
+
+
+def findings(version: str, start: Start, job: Mapping[str, Any]) -> list[str]:
+    """The errors of the report, as codes and phases, and the deployment's rule if it cannot tell; "" for neither."""
+    given = dict(job["serve"])
+    options = {name: given.pop(name) for name in list(given) if name in COMMON}
+    report = check(
+        job["target"],
+        job["draft"],
+        **options,
+        greedy=True,
+        flags=given,
+        env=start.env,
+        speculative_config=job["speculative"],
+        engine=f"vllm=={version}",
+        hardware=HOST if start.devices is None else replace(GPUS, devices=start.devices),
+    )
+    errors = [f"{one.code} {one.finding.phase}" for one in report.findings if one.severity == "error"]
+    skipped = [f"cannot tell {one.code}" for one in report.skipped if start.said.startswith(one.code)]
+    return errors + skipped or [""]
