@@ -92,10 +92,10 @@ def ranks(**serve: Any) -> Case:
 
 TRANSFORMERS_4 = ("0.22.1",)  # admit a Transformers that does not count
 SPACE = {"VLLM_CPU_KVCACHE_SPACE": "1"}
-UNKNOWN = {"said": "POS013 load", "words": UNKNOWN_ROPE}
+UNKNOWN: dict[str, Any] = {"said": "POS013 load", "words": UNKNOWN_ROPE}
 COUNTED: dict[str, Any] = {"said": "MTH020 config", "words": MISCOUNTED, "undecided": TRANSFORMERS_4}
-CROWDED = {"said": "PAR012 config", "words": TOO_MANY}
-LONG = {"said": "KVC014 load", "words": NO_ROOM, "env": SPACE}
+CROWDED: dict[str, Any] = {"said": "PAR012 config", "words": TOO_MANY}
+LONG: dict[str, Any] = {"said": "KVC014 load", "words": NO_ROOM, "env": SPACE}
 STARTS = {
     "target, a novel type": Start(rope("target", NOVEL), **UNKNOWN),
     "target, null": Start(rope("target", {"rope_type": None, "factor": 2.0}), **UNKNOWN),

@@ -89,7 +89,8 @@ def asked(values: dict[str, Any], cls: ConfigClass, times: list[int] | None = No
 
 
 def test_a_look_up_is_kept_by_the_values_on_which_it_hangs() -> None:
-    cls, times = ConfigClass("Small"), []
+    cls = ConfigClass("Small")
+    times: list[int] = []
     plain = [{"size": size, "other": other, "noise": size} for size in (1, 9, True, 1.0, 12) for other in (5, 6, 5.0)]
     for _ in range(3):
         for values in plain:
@@ -102,7 +103,8 @@ def test_a_look_up_is_kept_by_the_values_on_which_it_hangs() -> None:
 
 
 def test_a_look_up_that_hangs_on_no_value_counts_for_all_of_a_shape() -> None:
-    cls, times = ConfigClass("Small"), []
+    cls = ConfigClass("Small")
+    times: list[int] = []
     for noise in (1, 2, None):
         assert asked({"noise": noise}, cls, times) is None
     assert len(times) == 2  # a null is another shape
@@ -111,7 +113,8 @@ def test_a_look_up_that_hangs_on_no_value_counts_for_all_of_a_shape() -> None:
 
 
 def test_what_is_missing_is_kept_and_raised_each_time() -> None:
-    cls, times = ConfigClass("Small"), []
+    cls = ConfigClass("Small")
+    times: list[int] = []
     for _ in range(4):
         with pytest.raises(MissingFact) as caught:
             asked({"size": 0}, cls, times)

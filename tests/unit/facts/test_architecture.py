@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ from specfix.errors import MissingFact
 from specfix.facts.architecture import architecture_of, first_known, has_no_class, through_overrides
 from specfix.facts.aux import AuxPlan, fc_states, plan_of
 from specfix.facts.runner import traits
+
+Makings = list[dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
@@ -85,17 +88,22 @@ def test_overrides_look_at_nothing_else(version: str) -> None:
     assert release.mtp.overrides
     named = sorted(set().union(*(words(override.when) for override in release.mtp.overrides)))
     inner = {"num_nextn_predict_layers": 2, "num_mtp_modules": 3, "mtp_num_hidden_layers": 4}
-    counts = [inner, {"num_nextn_predict_layers": 0}, {}, {"mtp_config": {"num_nextn_predict_layers": 1}, **inner}]
+    counts: Makings = [
+        inner,
+        {"num_nextn_predict_layers": 0},
+        {},
+        {"mtp_config": {"num_nextn_predict_layers": 1}, **inner},
+    ]
     seen = set()
     for name in named:
-        for own in counts:
-            for text in ({}, {"text_config": {"model_type": name, "architectures": [name], **inner}}):
-                for classes in ({"architectures": [name]}, {"architectures": ["Other"]}, {}):
-                    values = {"model_type": name, "hidden_size": 64, **own, **text, **classes}
-                    expected = told(overridden, release.mtp, values)
-                    assert told(through_overrides, values, release) == expected
-                    assert told(through_overrides, {**values, "hidden_size": 1}, release) == expected
-                    seen.add(str(expected))
+        texts: Makings = [{}, {"text_config": {"model_type": name, "architectures": [name], **inner}}]
+        classes: Makings = [{"architectures": [name]}, {"architectures": ["Other"]}, {}]
+        for own, text, classed in product(counts, texts, classes):
+            values = {"model_type": name, "hidden_size": 64, **own, **text, **classed}
+            expected = told(overridden, release.mtp, values)
+            assert told(through_overrides, values, release) == expected
+            assert told(through_overrides, {**values, "hidden_size": 1}, release) == expected
+            seen.add(str(expected))
     assert len(seen) > 20
 
 
