@@ -21,9 +21,12 @@ def is_record(kind: type) -> bool:
 if TYPE_CHECKING:
     from dataclasses import dataclass as record
 else:
-    from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields, make_dataclass
+    from copy import copy
+    from dataclasses import MISSING, Field, FrozenInstanceError, field, make_dataclass
     from inspect import get_annotations
+    from threading import Lock
 
+    MAKING = Lock()
     OFTEN = 1000  # times that a class is made: more than in one check
 
     def record(*, frozen):
@@ -55,20 +58,33 @@ else:
         cls.__init__ = _init(cls, positional, frozenset(needed), made_anew)
         for method in (_repr, _eq, _hash, _setattr, _delattr):
             setattr(cls, f"__{method.__name__.strip('_')}__", method)
-        cls.__dataclass_fields__ = _Fields(cls, {name: special[name] for name in own.keys() & special.keys()})
+        cls.__dataclass_fields__ = _Fields(cls)
         return cls
 
     class _Fields:
         """``__dataclass_fields__`` of a class, by which the library knows a dataclass: made when somebody looks."""
 
-        def __init__(self, owner, special):
-            self._owner, self._special = owner, special
+        def __init__(self, owner):
+            self._owner = owner
 
         def __get__(self, instance, cls):
-            for name, one in self._special.items():
-                setattr(self._owner, name, one)
-            dataclass(init=False, repr=False, eq=False)(self._owner)
-            return self._owner.__dataclass_fields__
+            with MAKING:
+                if vars(self._owner)["__dataclass_fields__"] is self:
+                    made = _dataclass(self._owner)
+                    self._owner.__dataclass_params__ = made.__dataclass_params__
+                    self._owner.__dataclass_fields__ = made.__dataclass_fields__
+            return vars(self._owner)["__dataclass_fields__"]
+
+    def _dataclass(cls):
+        """A dataclass with the same fields. The class itself stays as it is: others may be using it meanwhile."""
+        kinds = {}
+        for base in reversed(cls.__mro__):
+            kinds.update(get_annotations(base) if is_record(base) else {})
+        stated = []
+        for name, one in cls._stated.items():
+            own = copy(one) if isinstance(one, Field) else field(default=one)
+            stated.append((name, kinds[name], own))
+        return make_dataclass(cls.__name__, stated, frozen=True)
 
     def _init(cls, positional, needed, made_anew):
         times, stated = 0, cls._stated.keys()
@@ -76,8 +92,8 @@ else:
         def __init__(self, *values, **named):
             nonlocal times
             times += 1
-            if times == OFTEN:
-                cls.__init__ = _own_init(cls)
+            if times == OFTEN:  # half a millisecond once, then half as long as here each time
+                cls.__init__ = _dataclass(cls).__init__
             state = self.__dict__  # a default is an attribute of the class
             state.update(zip(positional, values, strict=False))
             if len(values) > len(positional) or not state.keys().isdisjoint(named):
@@ -91,11 +107,6 @@ else:
                     state[name] = make()
 
         return __init__
-
-    def _own_init(cls):
-        """The one that dataclass() writes: half a millisecond once, then half as long as ours each time."""
-        stated = [(one.name, one.type, one) for one in fields(cls)]
-        return make_dataclass(cls.__name__, stated, frozen=True).__init__
 
     def _values(self):
         return tuple([getattr(self, name) for name in self._compared])

@@ -10,18 +10,25 @@ from functools import cache
 from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from threading import Lock
 from types import ModuleType
 
 from specfix.checker.rule import Rule
 from specfix.errors import CannotCheck
 
 GROUP = "specfix.rules"
+LOADING = Lock()
 
 
-@cache
 def load_rules() -> tuple[Rule, ...]:
     """Every rule of every installed rule package, by code; they are looked for once in a process. Raises CannotCheck
     for two rules with one code."""
+    with LOADING:  # another thread would find modules that are still without their rules
+        return _loaded()
+
+
+@cache
+def _loaded() -> tuple[Rule, ...]:
     rules: dict[str, Rule] = {}
     for package in rule_packages():
         for rule in rules_of(package):

@@ -108,3 +108,16 @@ def test_one_that_is_made_often_is_made_as_a_dataclass_makes_it(monkeypatch: pyt
 
 
 FIELDS = [(each.name, each.type) for each in fields(Plain)]
+
+
+def test_who_looks_at_the_fields_leaves_the_class_as_it_is() -> None:
+    """Others may be making records of it meanwhile."""
+
+    @record(frozen=True)
+    class Shown(Made):
+        more: int = field(default=3, repr=False)
+
+    before = dict(vars(Shown))
+    assert [each.name for each in fields(Shown)] == [*(name for name, _ in FIELDS), "more"]
+    changed = {name for name, value in vars(Shown).items() if before.get(name) is not value}
+    assert changed == {"__dataclass_fields__", "__dataclass_params__"}
