@@ -125,7 +125,7 @@ def drop_output() -> None:
 def usage(problem: Exception) -> str:
     """What Typer has to say, in one line."""
     context = getattr(problem, "ctx", None)
-    message = getattr(problem, "format_message", problem.__str__)()
+    message = getattr(problem, "format_message", problem.__str__)().replace("Value error, ", "")  # pydantic's prefix
     return f"{message} (see {context.command_path if context else 'specfix'} --help)"
 
 

@@ -36,6 +36,11 @@ def test_bad_usage(specfix: Run, arguments: tuple[str, ...]) -> None:
     assert done.stderr.startswith("specfix: error: ") and done.stderr.count("\n") == 1
 
 
+def test_a_choice_that_is_none_is_told_in_plain_words(specfix: Run) -> None:
+    said = specfix("check", TARGET, DRAFT, "--format", "xml").stderr
+    assert said.startswith("specfix: error: Invalid value for '--format': 'xml' is not one of 'text', 'json'")
+
+
 @pytest.mark.parametrize("code", ["POS001", "pos001", "draft-position-table"])
 def test_explain_prints_the_page(specfix: Run, code: str) -> None:
     done = specfix("explain", code)
