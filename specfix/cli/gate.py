@@ -43,6 +43,6 @@ def gate(
         "ignore": ignore or (),
     }
     by_release, remarks = check_all(found, engine or [None], **where)
-    everything = any(is_folder(Path(name)) for name in files) and not (select or ignore)
+    everything = any(is_folder(Path(name)) for name in files) and not (select or ignore or remarks)
     gate = Gate.of(settings, fail_on, strict, baseline)
     return gate.outcome(by_release, form.value, write_baseline, remarks, several=True, everything=everything)

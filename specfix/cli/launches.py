@@ -10,17 +10,19 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
-from specfix.checker.report import Checked, Remark
+from specfix.checker.report import Checked, Remark, without_name
 from specfix.checking import choose
 from specfix.deployment.machines import find_hardware
 from specfix.engines.find import find_engine
 from specfix.errors import CannotCheck
 from specfix.launch.manifests import MENTION, Found, NoLaunch, launches_in
-from specfix.launch.yaml_file import Unreadable, read_text
+from specfix.launch.yaml_file import Unreadable, read_content, text_of
 from specfix.launching import NoSpeculation, from_command, gather_launch
 
 TOOLS = frozenset({".git", ".venv", "venv", "node_modules", ".tox", "site-packages"})
+CACHE = re.compile(r"\.|_*(py)?caches?_*$", re.IGNORECASE)  # how a folder is called that is hidden, or a cache
 SUFFIXES = (".yaml", ".yml", ".sh")
+SCRIPTS = (".bash", "")  # what else a script is called that is given by its own name
 LOCK = ".#"  # how the name of a link begins that an editor leaves beside a file while it is being changed
 SPECULATION = re.compile(r"speculative[-_](config|model|tokens)|spec-(method|model|tokens)|num_speculative_tokens")
 PATTERN = re.compile(r"[*?[]")
@@ -80,33 +82,51 @@ def all_launches(files: Sequence[str], named: bool = True) -> Iterator[Found | C
     for name in files:
         if not name:
             raise CannotCheck("the name of a file is empty: give one, or a folder")
-        path = Path(name)
-        inside = is_folder(path)
-        several: Sequence[Path | Checked | Remark] = launch_files(path) if inside else [path]
+        path, below = Path(name), None
+        several: Sequence[Path | Checked | Remark] = [path]
         if not os.path.lexists(path) and PATTERN.search(name):
-            inside, several = True, matching(name) or [Checked(name, None, f"no file matches {name}")]
+            below = start_of(name)
+            several = matching(name, below)
+        elif is_folder(path):
+            below = path
+            several = launch_files(path, path)
         for each in several:
             if isinstance(each, Path):
-                yield from launches_of(each, named and not inside, named)
+                yield from launches_of(each, named, below)
             else:
                 yield each
 
 
-def launches_of(file: Path, asked_for: bool, named: bool) -> Iterator[Found | Checked | Remark]:
-    """The servers of one file. ``asked_for``: as a launch, by its own name."""
+def launches_of(file: Path, named: bool, below: Path | None) -> Iterator[Found | Checked | Remark]:
+    """The servers of one file: one given by its own name, or merely met ``below`` a folder that was."""
+    try:
+        content = read_content(file)
+    except Unreadable as problem:
+        if below is None:
+            yield Checked(str(file), None, str(problem))
+        elif not of_tools(file.parent, below):
+            yield Remark(without_name(str(problem), str(file)), str(file))
+        return
     text = ""
     try:
-        text = read_text(file)
+        text = text_of(content, file)
         if named or MENTION.search(text):  # of the many files that a hook is given, few speak of vLLM
             yield from launches_in(text, file)
     except NoLaunch as none:
-        if asked_for:
+        if named and below is None:  # as a launch
             yield Checked(str(file), None, str(none))
         else:  # a folder of manifests holds others too
             yield from unread(file, text, str(none))
     except CannotCheck as problem:
-        if named or file.suffix in SUFFIXES or isinstance(problem, Unreadable):
+        asked_for = named and below is None
+        likely = named or file.suffix in SUFFIXES or (below is None and not text and file.suffix in SCRIPTS)
+        if asked_for or (likely and (text or mentions(content))):
             yield Checked(str(file), None, str(problem))
+
+
+def mentions(content: bytes) -> bool:
+    """Whether a file that may be no text speaks of vLLM, in whatever encoding."""
+    return MENTION.search(content.replace(b"\0", b"").decode("latin-1")) is not None
 
 
 def unread(file: Path, text: str, why: str) -> Iterator[Remark]:
@@ -118,63 +138,115 @@ def unread(file: Path, text: str, why: str) -> Iterator[Remark]:
         yield Remark(f"mentions speculation, and no launch was read in it{colon}{kind}", str(file), line)
 
 
-def matching(pattern: str) -> list[Path | Checked | Remark]:
+def start_of(pattern: str) -> Path:
+    """The folder that a pattern names, below which it is compared with names."""
+    while PATTERN.search(pattern):
+        pattern = os.path.dirname(pattern)  # noqa: PTH120 - a Path drops what ends with a slash
+    return Path(pattern)
+
+
+def matching(pattern: str, start: Path) -> list[Path | Checked | Remark]:
     """The files, and those in the folders, that match, as a shell with ``**`` has it; and what could not be looked
     into."""
     import glob
 
     names = glob.glob(pattern, recursive=True)  # noqa: PTH207 - of paths from anywhere, not below one folder
-    paths = [Path(name) for name in sorted(names)]
-    found = [each for path in paths for each in (launch_files(path) if is_folder(path) else [path])]
-    kept = [each for each in found if not (isinstance(each, Path) and TOOLS.intersection(each.parts))]
-    return [*dict.fromkeys([*kept, *closed(pattern)])]
+    paths = [path for path in map(Path, sorted(names)) if not TOOLS.intersection(path.parts)]
+    found = [each for path in paths for each in (launch_files(path, start) if is_folder(path) else [path])]
+    shut = [*closed(pattern, start)]
+    if not found and not any(isinstance(each, Checked) for each in shut):
+        found = [Checked(pattern, None, f"no file matches {pattern}")]
+    return [*dict.fromkeys([*found, *shut])]
 
 
-def closed(pattern: str) -> Iterator[Checked]:
-    """The folders that a pattern leads through and that may not be looked into, which is nothing to a shell."""
+def closed(pattern: str, start: Path) -> Iterator[Checked | Remark]:
+    """The folders that a pattern leads through and that may not be looked into, which is nothing to a shell. Only where
+    a part of it is compared with names they must be listed: what is named is opened in any that lets one pass."""
     import glob
 
     while PATTERN.search(pattern):
-        pattern = os.path.dirname(pattern)  # noqa: PTH120 - a Path drops what ends with a slash
-        for path in map(Path, sorted(glob.glob(pattern, recursive=True))):  # noqa: PTH207
+        pattern, part = os.path.split(pattern)
+        listed = PATTERN.search(part) or os.path.basename(pattern) == "**"  # noqa: PTH119
+        for path in map(Path, sorted(glob.glob(pattern, recursive=True)) if pattern else ["."]):  # noqa: PTH207
             try:
-                if is_folder(path) and not TOOLS.intersection(path.parts):
-                    os.scandir(path).close()
-                    os.stat(os.path.join(path, "."))  # noqa: PTH116, PTH118 - a Path drops the dot, which tells
+                if is_folder(path) or barred(path):
+                    pass_through(path)
+                    if listed:
+                        os.scandir(path).close()
             except OSError as error:
-                yield unseen(path, error)
+                yield from unseen(path, error, start)
 
 
-def unseen(folder: Path, error: OSError) -> Checked:
-    return Checked(str(folder), None, f"the folder cannot be looked into: {error.strerror}")
+def unseen(path: Path, error: OSError, start: Path) -> Iterator[Checked | Remark]:
+    """That a folder cannot be looked into: no pass where it is the one that was named, ``start``; of one that is met
+    below it, it is merely said."""
+    if path == start:
+        yield Checked(str(path), None, f"the folder cannot be looked into: {error.strerror}")
+    elif not of_tools(path, start):
+        what = "is a link that cannot be followed" if is_link(path) else "the folder cannot be looked into"
+        yield Remark(f"{what}: {error.strerror}", str(path))
+
+
+def of_tools(folder: Path, start: Path) -> bool:
+    """Whether a folder below ``start`` is where tools keep what is theirs."""
+    return any(part in TOOLS or CACHE.match(part) for part in folder.parts[len(start.parts) :])
 
 
 def is_folder(path: Path) -> bool:
     return os.path.isdir(path)  # noqa: PTH112 - a Path raises where it may not look
 
 
-def launch_files(folder: Path) -> list[Path | Checked | Remark]:
+def is_link(path: Path) -> bool:
+    return os.path.islink(path)  # noqa: PTH114 - a Path raises where it may not look
+
+
+def barred(path: Path) -> OSError | None:
+    """Why a link, to a folder perhaps, may not be followed; None for one that may be, or leads nowhere."""
+    if is_link(path):
+        try:
+            path.stat()
+        except PermissionError as error:
+            return error
+        except OSError:
+            pass
+    return None
+
+
+def pass_through(folder: str | Path) -> None:
+    """Raise OSError for a folder in which nothing can be opened, though it may be listed."""
+    os.stat(os.path.join(folder, "."))  # noqa: PTH116, PTH118 - a Path drops the dot, which tells
+
+
+def launch_files(folder: Path, start: Path) -> list[Path | Checked | Remark]:
     """The files below a folder that may hold a launch, but for those of tools; and what could not be looked into, or is
-    a link that leads elsewhere."""
+    a link that leads elsewhere. ``start``: the folder that was named, this or one above."""
     files: list[Path] = []
     refused: list[OSError] = []
     links: list[Path] = []
     for root, folders, names in os.walk(folder, onerror=refused.append):
+        try:
+            pass_through(root)
+        except OSError as error:
+            refused.append(error)
+            folders.clear()
+            continue
         folders[:] = [name for name in folders if name not in TOOLS]
-        links += [path for name in folders if (path := Path(root, name)).is_symlink()]
-        paths = [Path(root, name) for name in names if not name.startswith(LOCK)]
+        paths = [Path(root, name) for name in names]
+        links += [path for name in folders if is_link(path := Path(root, name))]
+        refused += [why for path in paths if path.suffix not in SUFFIXES and (why := barred(path))]
         files += [path for path in paths if path.suffix in SUFFIXES and may_be_file(path)]
     within = folder.resolve()
-    elsewhere = [str(path) for path in sorted(links) if not path.resolve().is_relative_to(within)]
-    return [
-        *sorted(files),
-        *(unseen(Path(error.filename), error) for error in refused),
-        *(Remark("is a link to a folder elsewhere, and was not followed: name that too", each) for each in elsewhere),
-    ]
+    said = [each for error in refused for each in unseen(Path(error.filename), error, start)]
+    for path in sorted(links):
+        if not path.resolve().is_relative_to(within) and not of_tools(path, start):
+            said.append(Remark("is a link to a folder elsewhere, and was not followed: name that too", str(path)))
+    return [*sorted(files), *said]
 
 
 def may_be_file(path: Path) -> bool:
-    """Whether it is a file, and no pipe or device; what cannot be looked at may be, and its reader tells why."""
+    """Whether it is a file, and no pipe, device or lock; what cannot be looked at may be, and its reader tells why."""
+    if path.name.startswith(LOCK) and is_link(path):
+        return False
     try:
         return S_ISREG(path.stat().st_mode)
     except OSError:

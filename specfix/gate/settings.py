@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import datetime
 
 OWN, SHARED = "specfix.toml", "pyproject.toml"
-MENTION = "specfix"  # a pyproject.toml without it is not even parsed
+MENTION = b"specfix"  # a pyproject.toml without it is others', and is not even parsed
 IGNORE_KEYS = ("code", "reason", "until")
 # the header of an [[ignore]], of which TOML's reader gives no line
 HEADER = re.compile(
@@ -65,29 +65,46 @@ class Settings:
 def find_settings(start: Path | None = None) -> Settings:
     """The settings of the nearest folder that has some, from ``start`` (by default the working directory) upwards.
 
-    Raises CannotCheck for a file that is there in whatever form and cannot be read, and for what it may not say.
+    Raises CannotCheck for a specfix.toml that is there in whatever form and cannot be read, for a pyproject.toml that
+    speaks of specfix and is no text, and for what either may not say.
     """
     here = (start or working_directory()).absolute()
     for folder in (here, *here.parents):
-        for name in (OWN, SHARED):
-            file = folder / name
-            try:
-                file.lstat()
-                data = read_bytes(file, str(file), LIMIT)
-                if len(data) > LIMIT:
-                    raise CannotCheck(f"{file} is larger than {LIMIT} bytes")
-                text = data.decode("utf-8-sig").replace("\r\n", "\n")  # with or without a byte order mark
-            except FileNotFoundError:
-                continue
-            except (OSError, UnicodeDecodeError) as error:
-                raise CannotCheck(f"{file} cannot be read: {error}") from None
-            if name == OWN:
-                return parse(toml(text, file), text, file)
-            if MENTION in text:
-                tool = toml(text, file).get("tool")
-                if isinstance(tool, dict) and "specfix" in tool:
-                    return parse(tool["specfix"], text, file)
+        own, shared = folder / OWN, folder / SHARED
+        if is_there(own):
+            text = text_of(read_bytes(own, str(own), LIMIT), own)
+            return parse(toml(text, own), text, own)
+        try:
+            data = read_bytes(shared, str(shared), LIMIT)
+        except CannotCheck:
+            continue
+        if MENTION in data:
+            text = text_of(data, shared)
+            tool = toml(text, shared).get("tool")
+            if isinstance(tool, dict) and "specfix" in tool:
+                return parse(tool["specfix"], text, shared)
     return Settings()
+
+
+def is_there(file: Path) -> bool:
+    """Whether there is one of that name, in whatever form. Raises CannotCheck where it may not be looked for."""
+    try:
+        file.lstat()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise CannotCheck(f"{file} cannot be read: {error}") from None
+    return True
+
+
+def text_of(data: bytes, file: Path) -> str:
+    """The text of settings. Raises CannotCheck."""
+    if len(data) > LIMIT:
+        raise CannotCheck(f"{file} is larger than {LIMIT} bytes")
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")  # with or without a byte order mark
+    except UnicodeDecodeError as error:
+        raise CannotCheck(f"{file} cannot be read: {error}") from None
 
 
 def toml(text: str, file: Path) -> dict[str, Any]:

@@ -131,13 +131,22 @@ def read_yaml_file(path: str | Path) -> list[Item]:
 def read_text(path: Path) -> str:
     """A launch file's text. Raises CannotCheck where it is no text, or of unlikely size, Unreadable where it cannot be
     read."""
+    return text_of(read_content(path), path)
+
+
+def read_content(path: Path) -> bytes:
+    """What a launch file holds, or the first LIMIT + 1 bytes of it. Raises Unreadable."""
     try:
         if path.exists() and not path.is_file():  # a pipe would block
             raise Unreadable(f"{path} cannot be read: it is not a regular file")
         with open_file(path) as opened:
-            content = opened.read(LIMIT + 1) or b""  # None: see open_file()
+            return opened.read(LIMIT + 1) or b""  # None: see open_file()
     except (OSError, ValueError) as error:
         raise Unreadable(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def text_of(content: bytes, path: Path) -> str:
+    """The same as text. Raises CannotCheck."""
     if len(content) > LIMIT:
         raise CannotCheck(f"{path} holds more than the {LIMIT:,} bytes that are read of a launch file")
     try:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import DRAFT, TARGET, Run
+from .conftest import DRAFT, TARGET, Done, Run
 
 PAIR = (TARGET, DRAFT, "--hardware", "h200", "--max-model-len", "8192")
 POS = (*PAIR, "--engine", "vllm==0.26.0", "--select", "POS001")
@@ -329,28 +329,166 @@ def open_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(folder)
     yield folder
     for path in folder.rglob("*"):
-        path.chmod(0o755)
+        if not path.is_symlink():
+            path.chmod(0o755)
     shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("given", [".", "deploy", "**/*.yaml", "deploy/*/*.yaml"])
+WHERE_26 = ("--engine", "vllm==0.26.0", *WHERE)
+SHUT = "the folder cannot be looked into: Permission denied"
+
+
+def noted(done: Done) -> list[str]:
+    """The remarks of a run, each in one line, in their order."""
+    parts = " ".join(done.stdout.split()).split("note: ")[1:]
+    return [part[: part.index(")") + 1] for part in parts]
+
+
+@pytest.mark.parametrize("given", [".", "deploy", "**/*.yaml", "deploy/*/*.yaml", "dep*"])
 @pytest.mark.parametrize("mode", [0o000, 0o444])
-def test_a_folder_that_may_not_be_looked_into_is_no_pass(
+def test_a_folder_that_is_met_and_may_not_be_looked_into(
     specfix: Run, open_folder: Path, given: str, mode: int
 ) -> None:
-    for name in ("deploy/open", "deploy/shut", "venv/shut"):
+    for name in ("deploy/open", "deploy/shut", "deploy/.cache/shut", "deploy/__pycache__", "venv/a"):
         (open_folder / name).mkdir(parents=True)
     (open_folder / "deploy/open/a.yaml").write_text(launch(1024))
-    (open_folder / "deploy/shut/b.yaml").write_text(launch(8192))
-    where = ("--engine", "vllm==0.26.0", *WHERE)
-    assert specfix("gate", given, *where).returncode == 1
-    (open_folder / "venv/shut").chmod(0)  # where tools keep what is theirs nobody looks
-    (open_folder / "deploy/shut").chmod(mode)
+    for name in ("deploy/shut/b.yaml", "deploy/.cache/shut/b.yaml"):
+        (open_folder / name).write_text(launch(8192))
+    assert specfix("gate", given, *WHERE_26).returncode == 1
+    for name in ("deploy/.cache/shut", "deploy/__pycache__", "venv/a", "deploy/shut"):
+        (open_folder / name).chmod(mode)
     with without_rights():
-        done = specfix("gate", given, *where)
-    assert done.returncode == 2 and "pass        deploy/open/a.yaml" in done.stdout
-    assert "unreadable  deploy/shut" in done.stdout and "Permission denied" in done.stdout
-    assert "venv" not in done.stdout
+        done = specfix("gate", given, *WHERE_26)
+    assert done.returncode == 0 and done.stdout.endswith("pass  deploy/open/a.yaml: nothing found\n")
+    assert noted(done)[-1] == f"{SHUT} (deploy/shut)"
+    assert all("(deploy/shut" in each for each in noted(done))  # of what tools keep for themselves nothing is said
+
+
+@pytest.mark.parametrize("given", ["deploy", "deploy/", "deploy/*.yaml", "deploy/*/*.yaml", "deploy/**", ".hidden"])
+@pytest.mark.parametrize("mode", [0o000, 0o444])
+def test_a_folder_that_is_named_and_may_not_be_looked_into_is_no_pass(
+    specfix: Run, open_folder: Path, given: str, mode: int
+) -> None:
+    for name in ("deploy", ".hidden"):
+        (open_folder / name).mkdir()
+        (open_folder / name / "a.yaml").write_text(launch(8192))
+        (open_folder / name).chmod(mode)
+    with without_rights():
+        done = specfix("gate", given, *WHERE_26)
+    assert done.returncode == 2 and done.stdout.count("cannot be looked into") == done.stdout.count("== ") * 2 == 2
+    assert f"{Path(given).parts[0]}: {SHUT}" in done.stdout
+
+
+@pytest.mark.parametrize(("given", "found"), [("home/*/run.yaml", 1), ("home/*/in/*.yaml", 1), ("home/*/*.yaml", 0)])
+def test_a_folder_is_listed_only_where_names_are_compared(
+    specfix: Run, open_folder: Path, given: str, found: int
+) -> None:
+    """What is named may be opened in a folder that cannot be listed."""
+    for name in ("a", "b", "c"):
+        (open_folder / "home" / name / "in").mkdir(parents=True)
+        for file in ("run.yaml", "in/run.yaml"):
+            (open_folder / "home" / name / file).write_text(launch(8192 if name == "a" else 1024))
+    (open_folder / "home/a").chmod(0o711)
+    (open_folder / "home/b").chmod(0o700)
+    with without_rights():
+        done = specfix("gate", given, *WHERE_26)
+    assert done.returncode == found
+    assert noted(done) == [f"{SHUT} (home/{name})" for name in ("b" if found else "ab")]
+
+
+def test_a_pattern_of_which_nothing_can_be_read_is_no_pass(specfix: Run, open_folder: Path) -> None:
+    (open_folder / "home/a").mkdir(parents=True)
+    (open_folder / "home/a/run.yaml").write_text(launch(8192))
+    (open_folder / "home/a").chmod(0o700)
+    with without_rights():
+        done = specfix("gate", "home/*/run.yaml", *WHERE_26)
+    assert done.returncode == 2 and noted(done) == [f"{SHUT} (home/a)"]
+    assert "home/*/run.yaml: no file matches" in done.stdout
+
+
+@pytest.mark.parametrize("given", [".", "*"])
+def test_links_that_may_not_be_followed(specfix: Run, open_folder: Path, given: str) -> None:
+    """To a folder, or to a file that may be a launch; one that leads nowhere is no folder."""
+    (open_folder / "other/shut/deploy").mkdir(parents=True)
+    deploy = open_folder / "deploy"
+    deploy.mkdir()
+    (deploy / "a.yaml").write_text(launch(1024))
+    (deploy / "d1").symlink_to("../other/shut/deploy")
+    (deploy / "b.yaml").symlink_to("../other/shut/b.yaml")
+    (deploy / "current").symlink_to("nowhere")
+    (open_folder / "other/shut").chmod(0o700)
+    os.chdir(deploy)
+    (deploy / "current").unlink() if given == "*" else None  # a pattern names files of any kind
+    with without_rights():
+        done = specfix("gate", given, *WHERE_26)
+    assert done.returncode == 0
+    link = "is a link that cannot be followed" if given == "." else "cannot be read"
+    assert sorted(noted(done)) == ["cannot be read: Permission denied (b.yaml)", f"{link}: Permission denied (d1)"]
+
+
+def test_a_link_on_the_way_of_a_pattern_that_may_not_be_followed(specfix: Run, open_folder: Path) -> None:
+    (open_folder / "shut/b").mkdir(parents=True)
+    (open_folder / "home/a").mkdir(parents=True)
+    (open_folder / "home/a/run.yaml").write_text(launch(1024))
+    (open_folder / "home/b").symlink_to("../shut/b")
+    (open_folder / "home/c").symlink_to("nowhere")
+    (open_folder / "shut").chmod(0o700)
+    with without_rights():
+        done = specfix("gate", "home/*/run.yaml", *WHERE_26)
+    assert done.returncode == 0
+    assert noted(done) == ["is a link that cannot be followed: Permission denied (home/b)"]
+
+
+def test_an_ignore_is_not_one_too_many_where_not_all_was_looked_at(specfix: Run, project: Path) -> None:
+    (project / "specfix.toml").write_text(IGNORE)
+    (project / "deploy/a.yaml").write_text(launch(1024))
+    where = ("--engine", "vllm==0.26.0", "--hardware", "h200")
+    told = "the ignore of POS001 named none of the findings"
+    assert told in specfix("gate", ".", *where).stdout
+    (project / "deploy/b.yaml").symlink_to("nowhere")
+    done = specfix("gate", ".", *where)
+    assert done.returncode == 0 and told not in done.stdout
+    assert noted(done) == ["cannot be read: No such file or directory (b.yaml)"]
+
+
+UNFIT = {"large": b"#" * 2_000_001, "Latin-1": "# für\n".encode("latin-1"), "binary": b"\0\5\x16\7\0\2\0\0Mac OS X\xff"}
+
+
+@pytest.mark.parametrize("content", UNFIT.values(), ids=UNFIT)
+@pytest.mark.parametrize("name", ["pnpm-lock.yaml", "._run.sh"])
+@pytest.mark.parametrize("given", [".", "*", "it"])
+def test_a_file_that_is_no_text_matters_where_it_speaks_of_vllm(
+    specfix: Run, project: Path, content: bytes, name: str, given: str
+) -> None:
+    deploy = project / "deploy"
+    (deploy / "a.yaml").write_text(launch(1024))
+    (deploy / name).write_bytes(content)
+    files = {".": ["."], "*": [f"{name[:3]}*", "a.yaml"], "it": [name, "a.yaml"]}[given]
+    done = specfix("gate", *files, *WHERE_26)
+    assert done.returncode == 0 and "unreadable" not in done.stdout
+    for said in (b"vLLM serve\n", "vllm serve\n".encode("utf-16-le")):
+        (deploy / name).write_bytes(said + content)
+        done = specfix("gate", *files, *WHERE_26)
+        assert done.returncode == 2 and f"unreadable  {name}: " in done.stdout
+
+
+@pytest.mark.parametrize("name", ["start", "uv.lock", "README"])
+def test_a_file_of_any_name_that_is_no_text(specfix: Run, project: Path, name: str) -> None:
+    """A script may bear a name without an end; other files are given to a gate because they were changed."""
+    (project / "deploy" / name).write_bytes(b"vllm serve\n" + UNFIT["large"] if name == "uv.lock" else b"\xff")
+    assert specfix("gate", name, *WHERE).returncode == 0
+    (project / "deploy" / name).write_bytes(b"vllm serve \xff")
+    assert specfix("gate", name, *WHERE).returncode == (0 if name == "uv.lock" else 2)
+    assert specfix("gate", f"{name[:-1]}*", *WHERE).returncode == 0
+    assert specfix("check", "--launch", name, *WHERE).returncode == 2
+
+
+def test_a_folder_of_launches_holds_other_files_too(specfix: Run, project: Path) -> None:
+    for name in ("a.yaml", "b.yaml"):
+        (project / "deploy" / name).write_text(launch(1024))
+    (project / "deploy/lock.yaml").write_bytes(UNFIT["Latin-1"])
+    assert specfix("check", "--launch", ".", *WHERE_26).returncode == 0
+    assert specfix("check", "--launch", "lock.yaml", *WHERE_26).returncode == 2
 
 
 def test_a_file_that_may_not_be_read_is_no_pass(specfix: Run, open_folder: Path) -> None:
@@ -398,9 +536,19 @@ def test_links_within_a_folder(specfix: Run, project: Path) -> None:
     done = specfix("gate", ".", *where)
     assert "note: is a link to a folder elsewhere, and was not followed: name that too (there)" in done.stdout
     assert specfix("gate", ".", "there", *where).returncode == 1
-    (deploy / "sub/c.yaml").symlink_to("nowhere")
-    done = specfix("gate", ".", *where)
-    assert done.returncode == 2 and "unreadable  sub/c.yaml: cannot be read" in done.stdout
+    for name in ("sub/c.yaml", ".cache/d.sh"):  # of what tools keep for themselves nothing is said
+        (deploy / name).parent.mkdir(exist_ok=True)
+        (deploy / name).symlink_to("nowhere")
+    for given in (".", "sub/*.yaml"):
+        done = specfix("gate", given, *where)
+        assert done.returncode == 0 and "cannot be read: No such file or directory (sub/c.yaml)" in noted(done)
+        assert ".cache" not in done.stdout
+    assert specfix("gate", "sub/c.yaml", *where).returncode == 2
+
+
+def test_only_a_link_is_an_editors_lock(specfix: Run, project: Path) -> None:
+    (project / "deploy" / ".#a.yaml").write_text(launch(8192))
+    assert specfix("gate", ".", *WHERE_26).returncode == 1
 
 
 @pytest.mark.parametrize("command", [("gate", "."), ("gate", ".."), ("check", "--launch", "."), ("check", *PAIR)])
@@ -417,35 +565,60 @@ def test_a_working_directory_that_is_gone_is_no_pass(
     assert done.stderr.startswith("specfix: error: the working directory is gone (") and done.stderr.count("\n") == 1
 
 
-SETTINGS = ("specfix.toml", "pyproject.toml")
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-@pytest.mark.parametrize("kind", ["broken", "loop", "folder", "pipe", "large"])
-def test_settings_that_cannot_be_read_are_not_none(specfix: Run, project: Path, name: str, kind: str) -> None:
-    file = project / name
+def unreadable(file: Path, kind: str) -> None:
     if kind == "folder":
         file.mkdir()
     elif kind == "pipe":
         os.mkfifo(file)
     elif kind == "large":
         file.write_text("#" * 1_000_001)
+    elif kind == "Latin-1":
+        file.write_bytes("# für\n".encode("latin-1"))
     else:
-        file.symlink_to(name if kind == "loop" else "nowhere")
+        file.symlink_to(file.name if kind == "loop" else "nowhere")
+
+
+KINDS = ["broken", "loop", "folder", "pipe", "large", "Latin-1"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_settings_that_cannot_be_read_are_not_none(specfix: Run, project: Path, kind: str) -> None:
+    file = project / "specfix.toml"
+    unreadable(file, kind)
     for command in (("check", *POS), ("gate", ".")):
         done = specfix(*command)
         assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith(f"specfix: error: {file} is ") and done.stderr.count("\n") == 1
+        assert done.stderr.startswith(f"specfix: error: {file} ") and done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_settings_that_may_not_be_read_are_not_none(specfix: Run, open_folder: Path, name: str) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_pyproject_of_others_is_none(specfix: Run, project: Path, kind: str) -> None:
+    (project / "specfix.toml").write_text('fail-on = "never"\n')
+    unreadable(project / "deploy/pyproject.toml", kind)
+    assert specfix("check", *POS).returncode == 0
+
+
+@pytest.mark.parametrize("kind", ["large", "Latin-1", "invalid"])
+def test_a_pyproject_that_speaks_of_specfix_and_cannot_be_read_is_not_none(
+    specfix: Run, project: Path, kind: str
+) -> None:
+    file = project / "pyproject.toml"
+    if kind != "invalid":
+        unreadable(file, kind)
+    file.write_bytes(b'[tool.specfix]\nfail-on = "never"\n' + (b"[" if kind == "invalid" else file.read_bytes()))
+    done = specfix("check", *POS)
+    assert (done.returncode, done.stdout) == (2, "") and done.stderr.startswith(f"specfix: error: {file} ")
+
+
+@pytest.mark.parametrize(("name", "status"), [("specfix.toml", 2), ("pyproject.toml", 0)])
+def test_settings_that_may_not_be_read(specfix: Run, open_folder: Path, name: str, status: int) -> None:
     (open_folder / name).write_text("")
     assert specfix("gate", ".").returncode == 0
     (open_folder / name).chmod(0)
     with without_rights():
         done = specfix("gate", ".")
-    assert done.returncode == 2 and f"{open_folder / name} cannot be read: Permission denied" in done.stderr
+    assert done.returncode == status
+    assert (f"{open_folder / name} cannot be read: Permission denied" in done.stderr) == bool(status)
 
 
 @pytest.mark.parametrize("option", ["--baseline", "--hardware"])
