@@ -25,7 +25,7 @@ PODS = {
     **dict.fromkeys(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job"), "spec.template.spec"),
 }
 WITHOUT_PODS = frozenset({"Service", "ConfigMap", "Secret", "Namespace", "Ingress", "PersistentVolumeClaim"})
-MENTION = re.compile(r"vllm|specul", re.IGNORECASE)  # what a file of interest speaks of
+MENTION = re.compile(r"vllm|specul|spec[-_](model|method|tokens)", re.IGNORECASE)  # what a file of interest speaks of
 SERVE_KEYS = frozenset({"model", "speculative-config", "spec-model"})  # one of them makes a mapping a serve YAML
 GPU_LABELS = (
     "nvidia.com/gpu.product",

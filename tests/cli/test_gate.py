@@ -247,6 +247,14 @@ def test_a_launch_that_one_release_reads_without_speculation(specfix: Run, proje
     assert done.returncode == 2 and "a.sh" in done.stdout
 
 
+@pytest.mark.parametrize("given", [".", "serve.yaml"])
+def test_a_serve_file_with_flags_of_their_own_for_speculation(specfix: Run, project: Path, given: str) -> None:
+    keys = {"model": TARGET, "spec-model": DRAFT, "spec-method": "eagle3", "spec-tokens": 5, "max-model-len": 8192}
+    (project / "deploy" / "serve.yaml").write_text("".join(f"{key}: {value}\n" for key, value in keys.items()))
+    done = specfix("gate", given, "--engine", "vllm==0.26.0", *WHERE)
+    assert done.returncode == 1 and "error[POS001]" in done.stdout
+
+
 def test_what_is_wrong_for_all_is_said_once(specfix: Run, project: Path) -> None:
     for name in ("a.yaml", "b.yaml"):
         (project / "deploy" / name).write_text(launch(1024))
