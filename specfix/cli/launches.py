@@ -107,18 +107,17 @@ def launches_of(file: Path, named: bool, below: Path | None) -> Iterator[Found |
         elif not of_tools(file.parent, below):
             yield Remark(without_name(str(problem), str(file)), str(file))
         return
-    text = ""
+    text, asked_for = "", named and below is None
     try:
         text = text_of(content, file)
         if named or MENTION.search(text):  # of the many files that a hook is given, few speak of vLLM
             yield from launches_in(text, file)
     except NoLaunch as none:
-        if named and below is None:  # as a launch
+        if asked_for:  # as a launch
             yield Checked(str(file), None, str(none))
         else:  # a folder of manifests holds others too
             yield from unread(file, text, str(none))
     except CannotCheck as problem:
-        asked_for = named and below is None
         likely = named or file.suffix in SUFFIXES or (below is None and not text and file.suffix in SCRIPTS)
         if asked_for or (likely and (text or mentions(content))):
             yield Checked(str(file), None, str(problem))

@@ -13,16 +13,18 @@ from __future__ import annotations
 import argparse
 import email
 import fcntl
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import Requirement
 
@@ -47,6 +49,32 @@ class Engine:
     version: str
     python: Path
     env: dict[str, str]
+
+    def run(
+        self,
+        script: str,
+        jobs: Sequence[Mapping[str, Any]],
+        folder: Path,
+        *,
+        env: Mapping[str, str] | None = None,
+        facts: int = 1,
+        timeout: float | None = None,
+    ) -> list[dict[str, Any]]:
+        """What a script beside this file, started with the engine, prints of ``jobs``: an object for each, after as
+        many with ``facts`` of the engine. All else that it prints is in ``engine.log`` of ``folder``."""
+        (folder / "jobs.json").write_text(json.dumps(jobs))
+        with (folder / "engine.log").open("wb") as log:
+            ran = subprocess.run(
+                [self.python, Path(__file__).with_name(script), folder / "jobs.json"],
+                env=self.env if env is None else env,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                timeout=timeout,
+                check=False,
+            )
+        lines = [json.loads(line) for line in ran.stdout.splitlines()]
+        assert len(lines) == facts + len(jobs), (folder / "engine.log").read_text(errors="replace")[-4000:]
+        return lines
 
 
 def engine(version: str) -> Engine:

@@ -11,11 +11,9 @@ released, and one that ignores the temperature of draft tokens.
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import operator
 import random
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -217,17 +215,7 @@ def run_engine(release: Engine, folders: Folders, folder: Path) -> dict[str, dic
         }
         for seed, (name, run) in zip(itertools.count(step=1000), RUNS.items(), strict=False)
     ]
-    (folder / "jobs.json").write_text(json.dumps(jobs))
-    with (folder / "engine.log").open("wb") as log:
-        ran = subprocess.run(
-            [release.python, Path(__file__).with_name("run_random.py"), folder / "jobs.json"],
-            env=release.env,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            check=False,
-        )
-    lines = [json.loads(line) for line in ran.stdout.splitlines()]
-    assert len(lines) == len(jobs) + 1, (folder / "engine.log").read_text(errors="replace")[-4000:]
+    lines = release.run("run_random.py", jobs, folder)
     return dict(zip(RUNS, lines[1:], strict=True))
 
 

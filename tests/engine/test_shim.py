@@ -114,12 +114,7 @@ def run(release: Engine, env: dict[str, str], folder: Path, jobs: Sequence[dict[
     """What became of each job; its "log" is what the engine printed."""
     folder.mkdir(exist_ok=True)
     jobs = [{**each, "log": str(folder / f"{number}.log")} for number, each in enumerate(jobs)]
-    (folder / "jobs.json").write_text(json.dumps(jobs))
-    with (folder / "engine.log").open("wb") as log:
-        command = [release.python, HERE / "run_shim.py", folder / "jobs.json"]
-        ran = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=log, check=False)
-    results = [json.loads(line) for line in ran.stdout.splitlines()]
-    assert len(results) == len(jobs), (folder / "engine.log").read_text(errors="replace")[-4000:]
+    results = release.run("run_shim.py", jobs, folder, env=env, facts=0)
     return [
         {**result, "log": Path(each["log"]).read_text(errors="replace")}
         for result, each in zip(results, jobs, strict=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import json
-import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -171,19 +170,8 @@ def compared(version: str, folder: Path) -> Iterator[tuple[str, Start, dict[str,
             }
             for number, (name, start) in enumerate(STARTS.items())
         ]
-        (folder / "jobs.json").write_text(json.dumps(jobs))
-        script = Path(__file__).with_name("run_starts.py")
-        with (folder / "engine.log").open("wb") as log:
-            ran = subprocess.run(
-                [release.python, script, folder / "jobs.json"],
-                env=release.env,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                timeout=MINUTES * 60,
-                check=False,
-            )
-        facts, *results = map(json.loads, ran.stdout.splitlines())
-        assert facts["engine"] == f"{version}+cpu" and len(results) == len(jobs), ran.returncode
+        facts, *results = release.run("run_starts.py", jobs, folder, timeout=MINUTES * 60)
+        assert facts["engine"] == f"{version}+cpu"
         for job, result in zip(jobs, results, strict=True):
             start = STARTS[job["name"]]
             yield job["name"], start, result, findings(version, start, job)

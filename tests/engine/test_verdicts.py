@@ -125,18 +125,7 @@ def run_engine(release: Engine, cases: Sequence[Case], folder: Path) -> tuple[di
         }
         for case in cases
     ]
-    (folder / "jobs.json").write_text(json.dumps(jobs))
-    script = Path(__file__).with_name("run_pairs.py")
-    with (folder / "engine.log").open("wb") as log:
-        ran = subprocess.run(
-            [release.python, script, folder / "jobs.json"],
-            env=release.env,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            check=False,
-        )
-    lines = [json.loads(line) for line in ran.stdout.splitlines()]
-    assert len(lines) == len(jobs) + 1, (folder / "engine.log").read_text(errors="replace")[-4000:]
+    lines = release.run("run_pairs.py", jobs, folder)
     return lines[0], lines[1:]
 
 
