@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from specfix.errors import CannotCheck
+from specfix.interrupts import waiting
 
 START = 1_000  # bytes of a file, in which its mark stands
 
@@ -30,15 +31,17 @@ def write_whole(path: Path, text: str, mark: str) -> None:
     path = path.resolve() if path.is_symlink() else path
     refuse_another(path, mark)
     beside = path.with_name(f".{path.name}.{os.getpid()}")  # of another run's own, where that writes the same file
-    try:
-        beside.write_text(text, "utf-8")
-        beside.replace(path)
-    except BaseException as error:  # an interrupt too
-        with suppress(OSError):
-            beside.unlink()
-        if isinstance(error, OSError):
-            raise unwritable(path, error) from None
-        raise
+    with waiting() as acting:
+        try:
+            with acting():
+                beside.write_text(text, "utf-8")
+                beside.replace(path)
+        except BaseException as error:  # an interrupt too
+            with suppress(OSError):
+                beside.unlink()
+            if isinstance(error, OSError):
+                raise unwritable(path, error) from None
+            raise
 
 
 def refuse_another(path: Path, mark: str) -> None:

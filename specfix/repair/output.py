@@ -17,7 +17,8 @@ from pathlib import Path
 
 from specfix import __version__
 from specfix.errors import CannotCheck
-from specfix.repair.alone import locked, terminable
+from specfix.interrupts import waiting
+from specfix.repair.alone import locked
 from specfix.repair.files.entry import Copy, Entry, File, Folder, Link
 from specfix.repair.launch import SHIM
 from specfix.whole import reason, unwritable, working_directory
@@ -64,24 +65,26 @@ def write(out: Path, folder: Folder, keep: list[tuple[str, Path]], verify: Verif
     """
     refuse(out, keep)
     new, old = beside(out, "new"), beside(out, "old")
-    with locked(out.parent) as alone, terminable():
-        if check(out, folder, keep):
-            return Written(False, tidied(new, old) if alone else None)
-        if alone:
-            remove(new)
+    with locked(out.parent) as alone, waiting() as acting:
+        with acting():
+            if check(out, folder, keep):
+                return Written(False, tidied(new, old) if alone else None)
+            if alone:
+                remove(new)
         mine = claimed(new, out)
         try:
-            if not out.exists() and not old.is_symlink() and whole(old):
-                old.rename(out)  # it was set aside by one that was killed before the new one got its name
-                refuse_foreign(out)
-            remove(old)
-            refuse_copies(out, folder)
-            fill(new, {MARKER: marker(folder), **folder})
-            verify(new)
-            if out.exists():
-                out.rename(old)
-            new.rename(out)
-            sync(out.parent)
+            with acting():
+                if not out.exists() and not old.is_symlink() and whole(old):
+                    old.rename(out)  # it was set aside by one that was killed before the new one got its name
+                    refuse_foreign(out)
+                remove(old)
+                refuse_copies(out, folder)
+                fill(new, {MARKER: marker(folder), **folder})
+                verify(new)
+                if out.exists():
+                    out.rename(old)
+                new.rename(out)
+                sync(out.parent)
         except BaseException as error:  # an interrupt too
             left = put_back(out, new, old, mine)
             if isinstance(error, OSError):
@@ -297,8 +300,4 @@ def tidied(*leftovers: Path) -> str | None:
         remove(*leftovers)
     except CannotCheck as error:
         return str(error)
-    except BaseException:  # an interrupt, which waits until it is done
-        with suppress(CannotCheck):
-            remove(*leftovers)
-        raise
     return None

@@ -15,7 +15,7 @@ from specfix.cli import main
 from specfix.repairing import Fixed, prepare, prepare_launch, write
 from tests.unit.repair.pairs import OPTIONS, write_pair
 
-from .points import Ended, Points, Strike, run, tree
+from .points import Ended, Points, Strike, at_line, run, tree
 
 SCRIPT = """\
 #!/bin/sh
@@ -65,6 +65,10 @@ class Place:
     ) -> Ended:
         """A run in a process of its own; something happens at its ``step``-th point."""
         return run(arguments, Points(self.work, step, strike, lasting), self.beside)
+
+    def struck(self, planned: Fixed, step: int, number: int) -> int:
+        """Write it in a process of its own, which has this signal at the ``step``-th line; returns its exit status."""
+        return at_line(lambda: write(planned, **self.copy), step, number)
 
     def names(self) -> set[str]:
         """What stands beside one another in the folder that holds the output."""

@@ -7,15 +7,19 @@ operation has a middle (a file half written) or an end of its own (a rename, a s
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
+from specfix import interrupts
 from specfix.cli import main
+from specfix.repair import output
 
 EVENTS = frozenset(
     [
@@ -32,6 +36,8 @@ EVENTS = frozenset(
     ]
 )
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+
+LINES = {output.__file__, interrupts.__file__, contextlib.__file__}  # whose lines count: what makes and takes away
 
 Strike = Callable[[str, str], None]
 """What happens there: is told the operation and the path."""
@@ -109,9 +115,7 @@ def run(arguments: list[str], points: Points, folder: Path) -> Ended:
 
 def start(arguments: list[str], points: Points, folder: Path) -> int:
     """Start it; returns the process."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of other tests' threads, which this one does not use
-        child = os.fork()
+    child = fork()
     if child:
         return child
     try:
@@ -125,6 +129,44 @@ def start(arguments: list[str], points: Points, folder: Path) -> int:
         sys.stderr.flush()
         (folder / "names").write_text("\n".join(points.names))
         os._exit(status)
+    finally:
+        os._exit(99)
+
+
+def fork() -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of other tests' threads, which this one does not use
+        return os.fork()
+
+
+def at_line(writes: Callable[[], object], step: int, number: int) -> int:
+    """Do it in a process of its own, which gets this signal before the ``step``-th line; returns the exit status, 0
+    where it was done in fewer."""
+    lines = 0
+
+    def line(_: FrameType, event: str, argument: object) -> Callable[..., Any]:
+        nonlocal lines
+        lines += event == "line"
+        if event == "line" and lines == step:
+            os.kill(os.getpid(), number)
+        return line
+
+    def call(frame: FrameType, event: str, argument: object) -> Callable[..., Any] | None:
+        file = frame.f_code.co_filename
+        return line if file in LINES and (lines or file == interrupts.__file__) else None
+
+    child = fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    try:
+        os.fsync = lambda fd: None  # it takes its time, and changes nothing here
+        sys.settrace(call)
+        writes()
+        os._exit(0)
+    except KeyboardInterrupt:
+        os._exit(130)
+    except SystemExit as left:
+        os._exit(left.code if isinstance(left.code, int) else 1)
     finally:
         os._exit(99)
 

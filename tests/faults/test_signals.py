@@ -47,6 +47,30 @@ def test_at_each_point(
     assert new and step > 40
 
 
+@pytest.mark.parametrize(
+    ("number", "older", "each"),
+    [
+        (signal.SIGINT, True, 19),
+        *(
+            pytest.param(number, older, 1, marks=pytest.mark.faults)
+            for number, older in itertools.product(INTERRUPTS, [False, True])
+        ),
+    ],
+)
+def test_at_each_line(tmp_path: Path, number: signal.Signals, older: bool, each: int) -> None:
+    """Of what makes the folder and what waits for that, once another writer is kept out: nothing is left beside it."""
+    known = Known.make(tmp_path, "folder", older)
+    step, ended = 0, None
+    while ended is None or ended in {128 + number, -number}:
+        step += each
+        known.reset()
+        ended = known.place.struck(known.planned, step, number)
+        new = known.hold()
+        assert known.place.names() == ({"out"} if older or new else set())
+    assert (ended, new) == (0, True)
+    assert step > 150
+
+
 def ended_by(command: list[str], number: signal.Signals, after: float) -> tuple[int, str]:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     time.sleep(after)

@@ -54,8 +54,9 @@ def test_refused_or_ended(tmp_path: Path, kind: str) -> None:
     for status, said, there in struck(place, kind, refuse):
         assert status == 2 and there == OLDER
         assert said.startswith(f"specfix: error: {place.work}/file cannot be written: the disk is full (")
-    for status, said, there in struck(place, kind, lambda *_: os.kill(os.getpid(), signal.SIGINT)):
-        assert (status, said, there) == (130, "", OLDER)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        for status, said, there in struck(place, kind, lambda *_, number=number: os.kill(os.getpid(), number)):
+            assert (status, said, there) == (128 + number, "", OLDER)
     for status, _, there in struck(place, kind, lambda *_: os.kill(os.getpid(), signal.SIGKILL)):
         assert status == -signal.SIGKILL and there in (OLDER, new)
 
