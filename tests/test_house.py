@@ -23,7 +23,7 @@ LAYERS: dict[str, set[str]] = {
     "launch": {"launch", "deployment", "engines"},
     "gate": {"gate", "report", "checker", "deployment"},
 }
-EVERYWHERE = {"errors", "record", "whole"}
+EVERYWHERE = {"errors", "interrupts", "record", "whole"}
 RELEASE = re.compile(r"\b0\.\d{1,2}(\.\d+)?\b")
 SOURCES = sorted((ROOT / "rules").rglob("*.py"))
 FACTS = sorted((ROOT / "specfix" / "facts").rglob("*.py"))
