@@ -27,6 +27,7 @@ HUB_ID = re.compile(
     r"(?P<id>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@(?P<revision>\w[\w.-]*(?:/\w[\w.-]*)*))?", re.ASCII
 )
 
+UNLOADED = "dummy"  # the --load-format that fills a model with random numbers
 # methods without a draft model of their own; the engine knows whether they exist
 DRAFTLESS = frozenset({"ngram", "[ngram]", "ngram_gpu", "suffix", "custom_class", "extract_hidden_states"})
 # methods whose draft may be a part of the target's own checkpoint
@@ -55,6 +56,9 @@ def load_deployment(
     drafting = make_draft(draft, draft_files) if draft is not None and draft_files else None
     method, drafting, assumptions = settle_method(given.method, served, drafting)
     served, drafting, unread = without_unread(served, drafting, method)
+    if str(given.flag("load_format")).lower() == UNLOADED:
+        served, drafting = replace(served, tensors=None), of_no_weights(drafting, given)
+        unread.append(f"no weight is loaded (--load-format {UNLOADED}), nor is anything held against weights")
     notes = [*(files.note for files in (target_files, draft_files) if files and files.note), *unread]
     if not isinstance(hardware, Hardware):
         if hardware is None:
@@ -63,6 +67,11 @@ def load_deployment(
     shim = find_shim(given.env)
     serving, said = replace(given, method=method), (*notes, *assumptions)
     return Deployment(served, drafting, serving, hardware, said, shim, method_given=given.method is not None)
+
+
+def of_no_weights(draft: Draft | None, serving: Serving) -> Draft | None:
+    """A draft is loaded as its target is, unless its own way is given."""
+    return draft and (draft if serving.speculative.get("draft_load_config") else replace(draft, tensors=None))
 
 
 def without_unread(target: Target, draft: Draft | None, method: str) -> tuple[Target, Draft | None, list[str]]:

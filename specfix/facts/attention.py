@@ -6,7 +6,7 @@ from typing import Any
 
 from specfix.deployment import Draft, Hardware, Model, Serving, Target
 from specfix.engines import Engine
-from specfix.engines.conditions import evaluate
+from specfix.engines.conditions import choose, evaluate
 from specfix.errors import MissingFact, NotApplicable, known
 
 VARIABLE = "VLLM_ATTENTION_BACKEND"
@@ -66,9 +66,27 @@ def own_backend(engine: Engine, runner: str, method: str) -> bool:
     return known(own.get(key), f"which attention backend {engine} gives a {method} draft ({runner} runner)")
 
 
-def backend_values(hardware: Hardware | None, model: Model | None = None) -> dict[str, Any]:
-    """What is known, by the names of the backends' conditions."""
-    values: dict[str, Any] = {}
+def candidates(hardware: Hardware, engine: Engine, serving: Serving, *, mla: bool) -> list[str]:
+    """Backends that may be chosen where nobody asks, in the order in which they are tried."""
+    on = serving.env.get(AITER, "0").lower() in {"1", "true"}
+    values: dict[str, object] = {
+        **backend_values(hardware),
+        "use_mla": mla,
+        "use_sparse": False,
+        "rocm_aiter_ops.is_mla_enabled()": on and serving.env.get(AITER_MLA, "1").lower() in {"1", "true"},
+    }
+    steps = engine.platforms.backends.get(hardware.platform) or ()
+    chosen = choose(steps, values).then
+    if chosen is not None:
+        return list(chosen)
+    # whatever the other switches are: all that any of the steps may give
+    possible = [step for step in steps if step.holds(values) is not False]
+    return list(dict.fromkeys(name for step in possible for name in step.then or ()))
+
+
+def backend_values(hardware: Hardware | None, model: Model | None = None, dtype: str | None = None) -> dict[str, Any]:
+    """What is known, by the names of the backends' conditions; ``dtype``: that of the model as it is served."""
+    values: dict[str, Any] = {} if dtype is None else {"dtype": dtype}
     if hardware is not None:
         values["platform"] = hardware.platform
         if hardware.compute_capability is not None:
@@ -94,12 +112,17 @@ def refusals(name: str, engine: Engine, values: dict[str, Any], *, mla: bool | N
     if backend is None:
         raise MissingFact(f"what the attention backend {name} of {engine} takes")
     found = []
+    if name == engine.blocks.cpu_backend and values.get("platform", "cpu") != "cpu":
+        found.append(("platform", "is for CPUs, and its kernels are in no other build"))
     if backend.capability is not None and "capability" in values and evaluate(backend.capability, values) is False:
         shown = ".".join(map(str, values["capability"]))
         found.append(("capability", f"does not run on compute capability {shown}"))
     if mla is not None and backend.mla is not None and mla is not backend.mla:
         kind = "multi-head latent attention" if backend.mla else "ordinary attention, not multi-head latent attention"
         found.append(("mla", f"is for {kind}"))
+    dtype = values.get("dtype")
+    if dtype is not None and backend.dtypes is not None and dtype not in backend.dtypes:
+        found.append(("dtypes", f"takes models in {', '.join(backend.dtypes)}, not in {dtype}"))
     size = values.get("head_size")
     if size is not None and mla is False and not backend.mla:
         if backend.head_sizes and size not in backend.head_sizes:
@@ -107,3 +130,19 @@ def refusals(name: str, engine: Engine, values: dict[str, Any], *, mla: bool | N
         elif (when := backend.conditions.get("head_sizes")) and evaluate(when, values) is False:
             found.append(("head_sizes", f"does not take heads of {size}"))
     return found
+
+
+def takes_cache(name: str, cache: str, hardware: Hardware, engine: Engine) -> bool:
+    """Whether a backend for ordinary attention takes a KV cache of this dtype, as --kv-cache-dtype names it. Raises
+    MissingFact where that hangs on what is not known."""
+    backend = engine.backends.backends[name]
+    if cache in (backend.kv_cache_dtypes or ()):
+        return True
+    condition = backend.conditions.get(f"kv_cache_dtypes.{cache}")
+    if condition is None:
+        return False
+    needs: set[str] = set()
+    found = evaluate(condition, backend_values(hardware), needs)
+    if found is None:
+        raise MissingFact(f"whether {name} takes a KV cache of {cache}: it hangs on {', '.join(sorted(needs))}")
+    return bool(found)

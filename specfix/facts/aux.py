@@ -15,6 +15,7 @@ from specfix.record import record
 # methods whose draft reads auxiliary hidden states of the target
 AUX_METHODS = frozenset({"eagle3", "dflash", "dspark"})
 TOP_LEVEL = "eagle_aux_hidden_state_layer_ids"
+FLAG = "use_aux_hidden_state"  # of a draft's eagle_config or dflash_config
 
 
 @record(frozen=True)
@@ -65,7 +66,7 @@ def plan_of(runner: str, target: Target, draft: Draft, engine: Engine) -> AuxPla
     eagle = engine.eagle
     where = f"where the {runner} runner of {engine} looks for aux layer ids"
     places = known(known(eagle.aux_places, where).get(runner), where)
-    if eagle.use_aux_flag.get(runner) and nested(draft, "eagle_config").get("use_aux_hidden_state") is False:
+    if eagle.use_aux_flag.get(runner) and nested(draft, "eagle_config").get(FLAG) is False:
         raise NotApplicable("the draft says that it reads no auxiliary hidden states")
     hidden = eagle.aux_hidden_by.get(runner, {})
     for key, shift in places:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from specfix.engines.drafts import Refused, Unknown, converted
 from specfix.engines.facts.drafting import Borrowing, Head
 from specfix.errors import MissingFact, NotApplicable, known
 from specfix.facts.architecture import DraftClasses, first_known
-from specfix.facts.aux import AUX_METHODS, AuxPlan
+from specfix.facts.aux import AUX_METHODS, FLAG, AuxPlan
 from specfix.record import record
 
 HEADS = AUX_METHODS | {"eagle"}
@@ -130,7 +130,7 @@ class DraftHead:
 
     def has_place(self, name: str) -> bool:
         """Whether the class may take, or pass over, a tensor of this name (as in ``tensors``)."""
-        if self.built.passes_unknown or any(word in name for word in (*self.built.skipped, *IGNORED)):
+        if self.built.passes_unknown or has_any((*self.built.skipped, *IGNORED), name):
             return True
         if name.startswith(f"{STATE_NORMS}.") and STATE_NORMS in self.built.keys and not self.flag(STATE_NORMS):
             return False
@@ -175,8 +175,14 @@ class DraftHead:
                 yield f"{part}.down_proj" if part == "mlp" else part, key
 
     def layer_indices(self) -> list[int]:
-        """Numbers of the layers that the checkpoint holds, ascending."""
-        return sorted({int(match[1]) for match in map(LAYER.match, self.tensors) if match})
+        """Numbers of the layers that the checkpoint holds, ascending. What is passed over makes no layer."""
+        passed = (*self.built.skipped, *IGNORED)
+        found = {int(match[1]) for name in self.tensors if (match := LAYER.match(name)) and not has_any(passed, name)}
+        return sorted(found)
+
+
+def has_any(words: Iterable[str], name: str) -> bool:
+    return any(word in name for word in words)
 
 
 def draft_head(draft: Draft, method: str, engine: Engine, draft_classes: DraftClasses) -> DraftHead:
@@ -316,7 +322,7 @@ FUSED = {
 def reads_no_states(head: DraftHead) -> bool:
     """The config says that no auxiliary states are read: there is no ``fc`` then."""
     blocks = [head.values.get(key) for key in ("eagle_config", "dflash_config")]
-    return any(isinstance(block, Mapping) and block.get("use_aux_hidden_state") is False for block in blocks)
+    return any(isinstance(block, Mapping) and block.get(FLAG) is False for block in blocks)
 
 
 def attention(head: DraftHead) -> tuple[int, int, int]:

@@ -17,18 +17,19 @@ from specfix.facts.attention import MLA_DISABLE, VARIABLE, asked_backend, backen
     severity="error",
     evidence=["vllm-project/vllm#45375", "vllm/v1/attention/backend.py: validate_configuration"],
 )
-def backend_refuses_target(target: Target, serving: Serving, hardware: Hardware, engine: Engine) -> Iterator[Finding]:
+def backend_refuses_target(
+    target: Target, serving: Serving, hardware: Hardware, engine: Engine, served_dtype: str | None = None
+) -> Iterator[Finding]:
     """The attention backend that is asked for does not take this target on this machine."""
     name = asked_backend(serving, engine)
     if name is None or hardware.platform == "cpu":
         raise NotApplicable("no backend is asked for, or the platform takes its own")
     latent = None if serving.env.get(MLA_DISABLE, "0") not in {"", "0"} else is_mla(target)
-    found = refusals(name, engine, backend_values(hardware, target), mla=latent)
+    found = refusals(name, engine, backend_values(hardware, target, served_dtype), mla=latent)
     if not found:
         return
     yield Finding(
-        f"{name} of {engine} {' and '.join(reason for _, reason in found)}: it is refused (`is not valid for this "
-        "configuration`), and the server does not start.",
+        f"{name} of {engine} {' and '.join(reason for _, reason in found)}: the server does not start.",
         place(serving),
         "load",
         related=(hardware.at("compute_capability"),),

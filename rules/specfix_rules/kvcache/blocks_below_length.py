@@ -53,16 +53,23 @@ def blocks_below_length(
         raise MissingFact("the KV cache blocks of layers with a sliding window")
     if serving.block_size is None and engine.blocks.default_adapts.get(hardware.platform) is not False:
         raise MissingFact(BLOCK_SIZE)
-    own = 1 if engine.blocks.null_reserved else 0
-    needed = -(-length // block_size) + own
+    counted = known(engine.blocks.null_reserved, f"whether {engine} counts the block that it keeps for itself")
+    needed = -(-length // block_size) + 1
     if blocks >= needed:
         return
+    refused = blocks < needed - (not counted)
     yield Finding(
-        f"--num-gpu-blocks-override is {blocks}{', one of which the engine keeps for itself' if own else ''}: with "
-        f"{block_size} tokens a block they hold {(blocks - own) * block_size}, and one sequence of the served length, "
-        f"{length}, needs {needed - own}. {engine} refuses to start.",
+        f"--num-gpu-blocks-override is {blocks}, one of which the engine keeps for itself: with {block_size} tokens a "
+        f"block the others hold {(blocks - 1) * block_size}, and one sequence of the served length, {length}, needs "
+        f"{needed - 1}. "
+        + (
+            f"{engine} refuses to start."
+            if refused
+            else f"{engine} does not count that one, and starts: a request that grows so long waits for ever, and all "
+            "others behind it."
+        ),
         serving.at(OVERRIDE),
-        "load",
+        "load" if refused else "runtime",
         related=(serving.at("max_model_len"),),
         repair=Repair("manual", f"at least {needed} blocks, or a shorter --max-model-len", ("engine_args",)),
     )

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Draft, Hardware, Location, Serving, Target
 from specfix.engines import Engine
-from specfix.engines.conditions import choose
 from specfix.engines.facts.hardware import KernelSizes
 from specfix.errors import MissingFact, NotApplicable, known
-from specfix.facts.attention import AITER, AITER_MLA, VARIABLE, asked_backend, is_mla
+from specfix.facts.attention import AITER, VARIABLE, asked_backend, candidates, is_mla
 from specfix.facts.blocks import kernel_block, kernel_size, latent_blocks
 
 WITHOUT = frozenset({"medusa", "mlp_speculator"})
@@ -90,27 +89,6 @@ def conflicts(theirs: str, own: list[str], serving: Serving, engine: Engine) -> 
     return bool(sizes) and all(
         not unclear(stated) and all(kernel_size(size, [taken, stated]) is None for size in manager) for stated in sizes
     )
-
-
-def candidates(hardware: Hardware, engine: Engine, serving: Serving, *, mla: bool) -> list[str]:
-    """Backends that may be chosen where nobody asks, in the order in which they are tried."""
-    on = serving.env.get(AITER, "0").lower() in {"1", "true"}
-    values: dict[str, object] = {
-        "platform": hardware.platform,
-        "use_mla": mla,
-        "use_sparse": False,
-        "rocm_aiter_ops.is_mla_enabled()": on and serving.env.get(AITER_MLA, "1").lower() in {"1", "true"},
-    }
-    if hardware.compute_capability is not None:
-        values["capability"] = list(hardware.compute_capability)
-        values["capability.major"], values["capability.minor"] = hardware.compute_capability
-    steps = engine.platforms.backends.get(hardware.platform) or ()
-    chosen = choose(steps, values).then
-    if chosen is not None:
-        return list(chosen)
-    # whatever the other switches are: all that any of the steps may give
-    possible = [step for step in steps if step.holds(values) is not False]
-    return list(dict.fromkeys(name for step in possible for name in step.then or ()))
 
 
 def unclear(stated: KernelSizes) -> bool:

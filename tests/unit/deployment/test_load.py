@@ -51,6 +51,14 @@ def test_hardware_that_nobody_named_is_an_assumption(target: str, draft: str) ->
     assert assumptions == ("the hardware is this machine",)
 
 
+@pytest.mark.parametrize(("own", "read"), [({}, False), ({"draft_load_config": {"load_format": "auto"}}, True)])
+def test_no_weights_are_loaded(target: str, draft: str, own: dict[str, Any], read: bool) -> None:
+    serving = Serving(method="eagle3", flags={"load_format": "dummy"}, speculative=own)
+    deployment = load_deployment(target, draft, serving, "h200")
+    assert deployment.draft is not None and (deployment.draft.tensors is not None) is read
+    assert "no weight is loaded (--load-format dummy)" in deployment.assumptions[0]
+
+
 def test_a_folder_with_everything(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "m", LLAMA)
     (folder / "generation_config.json").write_text('{"min_p": 0.1}')
