@@ -30,8 +30,10 @@ def gate(
     """
     from pathlib import Path
 
+    from specfix.cli.access import is_folder
     from specfix.cli.conclusion import Gate, chosen
-    from specfix.cli.launches import all_launches, check_all, is_folder
+    from specfix.cli.launches import check_all
+    from specfix.cli.servers import all_launches
     from specfix.gate.settings import find_settings
 
     settings = find_settings()

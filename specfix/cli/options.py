@@ -204,10 +204,11 @@ def variables(given: Iterable[str], option: str = "--env") -> dict[str, str]:
 
 def flags(given: Iterable[str]) -> dict[str, Any]:
     """NAME=VALUE each; a value that is no JSON is a text."""
-    return {name: value_of(text) for name, text in variables(given, "--flag").items()}
+    return {name: value_of(text, f"--flag {name}") for name, text in variables(given, "--flag").items()}
 
 
-def value_of(text: str) -> Any:
+def value_of(text: str, option: str) -> Any:
+    refuse_repeated(option, text)
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -218,7 +219,18 @@ def json_object(option: str, text: str | None) -> dict[str, Any] | None:
     """The object that an option's JSON text holds."""
     from specfix.deployment.json_text import parse_object
 
-    return None if text is None else parse_object(text, option)
+    if text is None:
+        return None
+    refuse_repeated(option, text)
+    return parse_object(text, option)
+
+
+def refuse_repeated(option: str, text: str) -> None:
+    """Raise CannotCheck for JSON in which a key has two values, of which one may be a secret."""
+    from specfix.deployment.json_text import repeated, show
+
+    if (key := repeated(text)) is not None:
+        raise CannotCheck(f"{option} has {show(key)} twice, with two values")
 
 
 def served(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,3 +56,24 @@ def process() -> Run:
         return Done(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project's folder, with the working directory somewhere in it."""
+    (tmp_path / "deploy").mkdir()
+    monkeypatch.chdir(tmp_path / "deploy")
+    return tmp_path
+
+
+@pytest.fixture
+def open_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder that every user can look into, unlike the test's own."""
+    folder = Path(tempfile.mkdtemp(prefix="specfix-"))
+    folder.chmod(0o755)
+    monkeypatch.chdir(folder)
+    yield folder
+    for path in folder.rglob("*"):
+        if not path.is_symlink():
+            path.chmod(0o755)
+    shutil.rmtree(folder)

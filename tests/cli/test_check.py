@@ -74,6 +74,14 @@ def test_a_length_that_the_memory_decides_is_not_known(specfix: Run) -> None:
         ((*PAIR, "--speculative-config", "{"), "--speculative-config, line 1 column 2: not valid JSON"),
         ((*PAIR, "--speculative-config", "[]"), "--speculative-config holds [] where a JSON object is expected"),
         ((*PAIR, "--speculative-config", '{"model": "elsewhere"}'), "model is given twice"),
+        (
+            (*PAIR, "--speculative-config", '{"method": "eagle", "method": "eagle3"}'),
+            '--speculative-config has "method" twice, with two values',
+        ),
+        (
+            (*PAIR, "--flag", 'hf-overrides={"a": {"b": 1, "b": true}}'),
+            '--flag hf-overrides has "b" twice, with two values',
+        ),
         ((*PAIR, "--speculative-config", '{"method": 1}'), "the speculative config's method is 1"),
         (
             (*PAIR, "--num-speculative-tokens", "3", "--speculative-config", '{"num_speculative_tokens": 4}'),
