@@ -62,8 +62,9 @@ def weight_files(folder: Path, names: Collection[str], prefix: str) -> list[str]
     The index, where it is among them, is read from ``folder``; messages put ``prefix`` before its name.
     """
     if INDEX in names:
-        values, _ = read_json_object(folder / INDEX, f"{prefix}{INDEX}", INDEX_LIMIT)
-        return shards(values, f"{prefix}{INDEX}")
+        name = f"{prefix}{INDEX}"
+        values, _ = read_json_object(folder / INDEX, name, INDEX_LIMIT, once(name, alike=False))
+        return shards(values, name)
     found = sorted(name for name in names if name.endswith(".safetensors") and "/" not in name)
     # Mistral's own format of the same weights, which vLLM leaves out where there are others
     return [name for name in found if not name.startswith("consolidated")] or found

@@ -23,6 +23,7 @@ DIGITS_LIMIT = 400  # of an integer; a float ends at 309
 # few megabytes of "[],[],[]" would take a gigabyte. Of real files a vocabulary comes nearest, with a third of it.
 MEMORY_LIMIT = 150 * 2**20
 OBJECT_COST, LIST_COST, VALUE_COST = 240, 88, 64
+PAIR_COST = 64  # of a key with its value, where an object is made of such pairs
 
 # Of a tokenizer without its merges, two of which are held at once: bytes that Python makes of its text, and keys, each
 # of which takes 150 more. The largest that is served has 34 MiB, and 307,000.
@@ -50,16 +51,16 @@ def read_json_object(
     too deep.
     """
     data = read_bytes(source, name, limit) if isinstance(source, Path) else source
-    text = decoded(data, name, limit)
+    text = decoded(data, name, limit, VALUE_COST if pairs is None else VALUE_COST + PAIR_COST)
     del data, source  # what is made of them is much more
     return parse_object(text, name, pairs), text
 
 
-def decoded(data: bytes, name: str, limit: int) -> str:
+def decoded(data: bytes, name: str, limit: int, value_cost: int = VALUE_COST) -> str:
     """The text of JSON that will fit into memory. Raises CannotCheck."""
     if len(data) > limit:
         raise CannotCheck(f"{name} is larger than {limit:,} bytes, more than such a file ever needs")
-    refuse_heavy(data, name)
+    refuse_heavy(data, name, value_cost)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -92,10 +93,10 @@ def size_as_text(data: bytes) -> int:
     return len(data) if data.isascii() else len(data) * (4 if WIDE.search(data) else 2)
 
 
-def refuse_heavy(data: bytes, name: str) -> None:
+def refuse_heavy(data: bytes, name: str, value_cost: int = VALUE_COST) -> None:
     """Raise CannotCheck for JSON of so many values that it would fill memory."""
     size = size_as_text(data)
-    size += OBJECT_COST * data.count(b"{") + LIST_COST * data.count(b"[") + VALUE_COST * data.count(b",")
+    size += OBJECT_COST * data.count(b"{") + LIST_COST * data.count(b"[") + value_cost * data.count(b",")
     if size > MEMORY_LIMIT:
         raise CannotCheck(f"{name} holds more values than {MEMORY_LIMIT:,} bytes of memory have room for")
 
@@ -130,14 +131,38 @@ def once(name: str, *, alike: bool) -> Pairs:
     and only who wrote it knows which was meant; ``alike``: also where both are the same."""
 
     def made(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key, value in pairs:
-            if key in found and (alike or type(found[key]) is not type(value) or found[key] != value):
-                raise CannotCheck(f"{name} has {show(key)} twice: {show(found[key])} and {show(value)}")
-            found[key] = value
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            seen: dict[str, Any] = {}
+            for key, value in pairs:
+                if key in seen and (alike or differ(seen[key], value)):
+                    raise CannotCheck(f"{name} has {show(key)} twice: {show(seen[key])} and {show(value)}")
+                seen[key] = value
         return found
 
     return made
+
+
+def repeated(text: str) -> str | None:
+    """A key of JSON text that has two values, of which readers keep the last; None where there is none, or no JSON."""
+    found: list[str] = []
+
+    def made(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        kept = dict(pairs)
+        if len(kept) < len(pairs):
+            found.extend(key for key, value in pairs if differ(value, kept[key]))
+        return kept
+
+    try:
+        json.loads(text, object_pairs_hook=made)
+    except (ValueError, RecursionError):
+        return None
+    return found[0] if found else None
+
+
+def differ(one: Any, other: Any) -> bool:
+    """Whether two values are not the same: 1 is neither 1.0 nor true."""
+    return type(one) is not type(other) or bool(one != other)
 
 
 def many_digits(text: str) -> bool:

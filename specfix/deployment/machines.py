@@ -10,7 +10,7 @@ from typing import Any
 
 from specfix.deployment.expected import LIMIT
 from specfix.deployment.hardware import Hardware
-from specfix.deployment.json_text import read_json_object, show
+from specfix.deployment.json_text import once, read_json_object, show
 from specfix.deployment.presets import PRESETS
 from specfix.errors import CannotCheck
 from specfix.whole import write_whole
@@ -45,7 +45,7 @@ def load_hardware_file(path: Path) -> Hardware:
     """The hardware in a file that :func:`save` wrote, or that someone wrote by hand. Raises CannotCheck."""
     from pydantic import TypeAdapter, ValidationError
 
-    values, _ = read_json_object(path, str(path))
+    values, _ = read_json_object(path, str(path), pairs=once(str(path), alike=False))
     known = [field.name for field in fields(Hardware)]
     for key in values:
         if key not in known:

@@ -11,10 +11,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from specfix.deployment import Location, Misfit
-from specfix.deployment.json_text import DEPTH_LIMIT, depth_exceeds, show
+from specfix.deployment.json_text import DEPTH_LIMIT, depth_exceeds, repeated, show
 from specfix.engines import Engine
 from specfix.engines.facts.serving import ServeFacts
 from specfix.errors import CannotCheck
@@ -165,8 +166,12 @@ def config_words(
     documents = read_yaml_file(named.text) if text is None else read_yaml(text, named.text)
     if len(documents) != 1 or not documents[0].pairs:
         raise CannotCheck(f"{named.text} is no mapping of flags to values")
+    if (twice := documents[0].repeated) is not None:
+        flag = Word(f"--{twice}", documents[0].pairs[twice].place)
+        reading.misfits.append(last_counts(twice, named.text, flag, engine))
     for key, item in documents[0].pairs.items():
         flag = Word(f"--{key}", item.place)
+        reading.misfits += [last_counts(each, flag.text, flag, engine) for each in islice(item.repeats(), 1)]
         if isinstance(item.value, bool):
             if item.value:
                 yield flag
@@ -230,6 +235,7 @@ def read_group(
         return
     for word in group[len(group) - len(left) :] if left else ():
         stray(word, reading, engine)
+    tell_repeated(head, rest or [head.part(head.text.partition("=")[2])], reading, engine)
     for dest, value in values.items():
         if UNKNOWN in (value if isinstance(value, list) else [value]):
             whole = rest[0] if rest else head.part(head.text.partition("=")[2])
@@ -261,16 +267,24 @@ def read_maybe(
     reading.open += apart.open
 
 
+def tell_repeated(head: Word, values: Sequence[Word], reading: _Reading, engine: Engine) -> None:
+    """Say of an option's values that are JSON where a key stands twice in one."""
+    for word in values:
+        key = repeated(marked(word)[0]) if "{" in word.text else None
+        if key is not None:
+            reading.misfits.append(last_counts(key, spot(head).pointer, head, engine))
+
+
+def last_counts(key: str, where: str, word: Word, engine: Engine) -> Misfit:
+    message = f"{engine} takes the last value of {show(key)} in {where}, and drops the one before"
+    return Misfit(message, spot(word), ignored=True, repair=f"give {show(key)} one value")
+
+
 def partly(word: Word, head: Word, facts: ServeFacts) -> Given | None:
     """The object in a word of which parts are unknown; None where it cannot be read without them."""
-    texts = sorted({literal(each) for each in word.unknowns}, key=len, reverse=True)
-    if MARKS.search(word.text) or len(texts) > MARKS_LIMIT:
+    text, marks = marked(word)
+    if not marks:
         return None
-    text = word.text
-    marks = {chr(FIRST_MARK + index): written for index, written in enumerate(texts)}
-    for mark, written in marks.items():
-        text = text.replace(written, mark).replace(json.dumps(written)[1:-1], mark)
-    text = STRING_OR_MARK.sub(lambda match: match[0] if match[0][0] == '"' else f'"{match[0]}"', text)
     try:
         value = json_object(text, facts)
     except (argparse.ArgumentTypeError, ValueError):
@@ -285,6 +299,19 @@ def partly(word: Word, head: Word, facts: ServeFacts) -> Given | None:
         return None
     known = {key: held for key, held in value.items() if key not in unknown}
     return Given(known, head, None, unknown)
+
+
+def marked(word: Word) -> tuple[str, dict[str, str]]:
+    """A word with a mark in the place of each unknown part, as a string of JSON; and what the marks stand for. As it is
+    where that cannot be."""
+    texts = sorted({literal(each) for each in word.unknowns}, key=len, reverse=True)
+    if MARKS.search(word.text) or len(texts) > MARKS_LIMIT:
+        return word.text, {}
+    text = word.text
+    marks = {chr(FIRST_MARK + index): written for index, written in enumerate(texts)}
+    for mark, written in marks.items():
+        text = text.replace(written, mark).replace(json.dumps(written)[1:-1], mark)
+    return STRING_OR_MARK.sub(lambda match: match[0] if match[0][0] == '"' else f'"{match[0]}"', text), marks
 
 
 def known_text(spelt: str, word: Word) -> str:
@@ -315,6 +342,7 @@ def read_dotted(
     flag, *keys = name.removesuffix("+").split(".") if adds else name.split(".")
     flag = flag.replace("_", "-") if facts.underscores else flag
     value: Any = text.split(",") if adds else dotted_value(text, facts)
+    tell_repeated(head, [replace(head, text=text).knowing(unknown)], reading, engine)
     word, whole, missing = dotted.get(flag, (head, {}, []))
     for key in reversed(keys):
         value = {key: value}

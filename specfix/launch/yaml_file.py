@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from specfix.deployment import Location
-from specfix.deployment.json_text import DIGITS_LIMIT, open_file
+from specfix.deployment.json_text import DIGITS_LIMIT, differ, open_file
 from specfix.errors import CannotCheck
 from specfix.launch.words import Span, Word
 from specfix.record import record
@@ -32,7 +32,8 @@ class Unreadable(CannotCheck):
 class Item:
     """A value: a scalar, a list of items, or a mapping of keys to items. ``text`` is how a scalar is written;
     ``foreign`` a tag that only some other program knows, so that the value is not known; ``span`` where a scalar is
-    written, ``lines`` of one whose lines are folded: (offset, line)."""
+    written, ``lines`` of one whose lines are folded: (offset, line). ``repeated``: a key of a mapping that has two
+    values, of which the last is kept."""
 
     value: Any
     place: Location
@@ -40,6 +41,7 @@ class Item:
     foreign: str | None = None
     span: Span | None = None
     lines: tuple[tuple[int, int], ...] = ()
+    repeated: str | None = None
 
     def get(self, key: str) -> Item | None:
         """The value of a key; None where there is none, or this is no mapping."""
@@ -67,6 +69,13 @@ class Item:
         if isinstance(self.value, dict):
             return {key: item.plain() for key, item in self.value.items()}
         return [item.plain() for item in self.value] if isinstance(self.value, list) else self.value
+
+    def repeats(self) -> Iterator[str]:
+        """Keys in it that have two values."""
+        if self.repeated is not None:
+            yield self.repeated
+        for each in (*self.pairs.values(), *self.items):
+            yield from each.repeats()
 
     def unknown(self) -> str | None:
         """What of it is known only where it is rendered."""
@@ -172,7 +181,10 @@ class _Counter:
         kind = node.tag.removeprefix("tag:yaml.org,2002:")
         foreign = None if node.tag.startswith("tag:yaml.org,2002:") else node.tag
         if isinstance(node, yaml.MappingNode):
-            return Item({key: self.item(value) for key, value in self.pairs(node)}, place, "", foreign)
+            merged, own = ([(key, self.item(value)) for key, value in some] for some in self.pairs(node))
+            values = dict([*merged, *own])
+            twice = (key for key, item in own if item is not values[key] and differ(item.plain(), values[key].plain()))
+            return Item(values, place, "", foreign, repeated=next(twice, None))
         if isinstance(node, yaml.SequenceNode):
             return Item([self.item(each) for each in node.value], place, "", foreign)
         text = str(node.value)
@@ -208,19 +220,20 @@ class _Counter:
             elif node.style != ">":
                 yield line + 1, written[node.start_mark.column :].strip().strip(quotes)
 
-    def pairs(self, node: yaml.MappingNode) -> list[tuple[str, yaml.Node]]:
-        """Keys and values, what ``<<`` merges first, so that the mapping's own win."""
+    def pairs(self, node: yaml.MappingNode) -> tuple[list[tuple[str, yaml.Node]], list[tuple[str, yaml.Node]]]:
+        """Keys and values: what ``<<`` merges, and the mapping's own, which win."""
         merged: list[tuple[str, yaml.Node]] = []
         own: list[tuple[str, yaml.Node]] = []
         for key, value in node.value:
             if key.tag == "tag:yaml.org,2002:merge":
                 parts = value.value if isinstance(value, yaml.SequenceNode) else [value]
                 for part in reversed(parts):
-                    merged += self.pairs(part) if isinstance(part, yaml.MappingNode) else []
+                    for some in self.pairs(part) if isinstance(part, yaml.MappingNode) else ():
+                        merged += some
             else:
                 own.append((str(key.value), value))
             self.count += 1
-        return merged + own
+        return merged, own
 
 
 def offsets(contents: Iterable[tuple[int, str]], text: str) -> Iterator[tuple[int, int]]:

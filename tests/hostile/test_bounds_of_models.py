@@ -50,10 +50,11 @@ def many(value: str, size: int) -> str:
         ("config.json", config_with(f'"x": {many("[]", 8_000_000)}'), "holds more values than"),
         (INDEX, sparse(100 << 20), f"{INDEX} is larger than 67,108,864 bytes"),
         (INDEX, f'{{"weight_map": {many("[]", 60_000_000)}}}'.encode(), "holds more values than"),
+        (INDEX, b'{"weight_map": {"a":"b"' + b',"a":"b"' * 1_200_000 + b"}}", "holds more values than"),
         (WEIGHTS, tensors(f'{{"a": {many("[]", 24_000_000)}}}'.encode()), "the header of "),
         (WEIGHTS, (1 << 62).to_bytes(8, "little") + b"{}", "end before its header does"),
     ],
-    ids=["config", "config of lists", "index", "index of lists", "header of lists", "header"],
+    ids=["config", "config of lists", "index", "index of lists", "index of pairs", "header of lists", "header"],
 )
 def test_size_is_bounded_before_memory_is(tmp_path: Path, file: str, made: Maker | bytes, message: str) -> None:
     refused(
@@ -200,6 +201,16 @@ def test_a_byte_order_mark_is_legal(specfix: Run, tmp_path: Path) -> None:
 def test_an_index_names_files_of_its_own_folder(specfix: Run, tmp_path: Path, file: str) -> None:
     said = specfix("check", str(TARGET), model(tmp_path / "m", {INDEX: mapped(file)}), *HOW)
     refused(said, str(tmp_path / "m" / INDEX), f"names the file {json.dumps(file)[:20]}")
+
+
+@pytest.mark.parametrize(("other", "status"), [("b", 2), ("a", None)])
+def test_an_index_with_one_tensor_in_two_files(specfix: Run, tmp_path: Path, other: str, status: int | None) -> None:
+    index = f'{{"weight_map": {{"x": "a.safetensors", "y": "a.safetensors", "x": "{other}.safetensors"}}}}'.encode()
+    said = specfix("check", str(TARGET), model(tmp_path / "m", {INDEX: index}), *HOW)
+    if status is None:
+        assert said.status == 1 and said.err == ""
+    else:
+        refused(said, f'{tmp_path / "m" / INDEX} has "x" twice: "a.safetensors" and "b.safetensors"')
 
 
 TWICE = json.dumps({"a": tensor()})[:-1] + "," + json.dumps({"a": tensor()})[1:]

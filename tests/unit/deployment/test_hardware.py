@@ -84,6 +84,15 @@ def test_a_file_that_is_wrong(tmp_path: Path, values: Any, message: str) -> None
     assert str(path) in str(refused.value)
 
 
+def test_a_file_in_which_a_fact_stands_twice(tmp_path: Path) -> None:
+    path = tmp_path / "machine.json"
+    path.write_text('{"name": "x", "platform": "cpu", "devices": 1, "devices": 1}')
+    assert load_hardware_file(path).devices == 1
+    path.write_text('{"name": "x", "platform": "cpu", "devices": 1, "devices": 8}')
+    with pytest.raises(CannotCheck, match=r'machine\.json has "devices" twice: 1 and 8'):
+        load_hardware_file(path)
+
+
 # the machine itself: every source of facts is a file below `root`, or the output of one command
 
 

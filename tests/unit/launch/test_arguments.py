@@ -210,6 +210,59 @@ def test_a_config_file_that_is_none(tmp_path: Path, content: str, message: str) 
         read(f"m --config {file}")
 
 
+SAME = """'{"a": 1, "b": {"a": 2}, "a": 1}'"""
+TWO = """'{"a": 1, "b": {"a": 2, "a": 3}}'"""
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        (f"--speculative-config {TWO}", "--speculative-config"),
+        (f"--speculative_config={TWO}", "--speculative_config"),
+        (f"--hf-overrides {TWO}", "--hf-overrides"),
+        (f"--compilation-config {TWO}", "--compilation-config"),
+        (f"--hf-overrides.c {TWO}", "--hf-overrides.c"),
+        (f"--hf-overrides.c={TWO}", "--hf-overrides.c"),
+        (f"--hf-overrides {SAME}", None),
+        (f"--hf-overrides.c {SAME}", None),
+        (f"--served-model-name x {TWO[:-2]}'", None),  # no JSON
+    ],
+)
+@pytest.mark.parametrize("engine", [NEW, find_engine("0.15.0")], ids=str)
+def test_of_a_key_with_two_values_the_last_counts_and_it_is_said(text: str, where: str | None, engine: Any) -> None:
+    found = read(f"m {text}", engine)
+    told = f'{engine} takes the last value of "a" in {where}, and drops the one before'
+    assert [(each.message, each.ignored) for each in found.misfits] == ([(told, True)] if where else [])
+    if where and "speculative" in where:
+        assert found.options["speculative_config"].value == {"a": 1, "b": {"a": 3}}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("""speculative-config: '{"model": "a", "model": "b"}'""", ['"model" in --speculative-config']),
+        ("""speculative-config: {"model": "a", "model": "b"}""", ['"model" in --speculative-config']),
+        ("speculative-config:\n  model: a\n  model: b\n", ['"model" in --speculative-config']),
+        ("hf-overrides: {a: [{b: 1, b: 2}]}", ['"b" in --hf-overrides']),
+        ("max-model-len: 1\nmax-model-len: 2", ['"max-model-len" in {file}']),
+        ("max-model-len: 1\nmax-model-len: 1\nhf-overrides: {a: {b: 1}, a: {b: 1}}", []),
+        ("hf-overrides: {<<: {a: 1}, a: 2}", []),
+    ],
+)
+def test_a_key_of_a_config_file_with_two_values(tmp_path: Path, text: str, told: list[str]) -> None:
+    file = tmp_path / "serve.yaml"
+    file.write_text(f"seed: 1\n{text}\n")
+    said = [f"{NEW} takes the last value of {each.format(file=file)}, and drops the one before" for each in told]
+    assert [each.message for each in read(f"m --config {file}").misfits] == said
+
+
+def test_a_key_with_two_values_beside_what_is_unknown() -> None:
+    for value in ('"a": 1, "a": $N', '"a": $N, "a": "$M"', '"a": 1, "b": $N, "a": 2'):
+        found = given(f"""serve m --speculative-config "{{{value.replace('"', chr(92) + '"')}}}" """)
+        assert [each.ignored for each in found.misfits] == [True], value
+    assert not given("""serve m --speculative-config '{"a": 1, "b": '$N', "a": 1}' """).misfits
+
+
 def given(script: str) -> Arguments:
     *_, command = commands(script, "run.sh")
     return read_arguments(command.words[1:], NEW)
