@@ -25,7 +25,9 @@ def package() -> str | None:
         spec = importlib.util.find_spec("vllm")
     except (ImportError, ValueError, AttributeError):
         return None
-    return os.path.dirname(os.path.abspath(spec.origin)) if spec and spec.origin else None  # noqa: PTH100, PTH120
+    if spec is None or not spec.origin:
+        return None
+    return os.path.dirname(os.path.abspath(spec.origin))  # noqa: PTH100, PTH120 - a Path keeps the .. of a/../b
 
 
 def versions() -> dict[str, str]:

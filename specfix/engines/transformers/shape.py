@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from specfix.engines.facts.classes import ConfigClass
-from specfix.engines.outcomes import written
+from specfix.engines.outcomes import UNKNOWN, written
 from specfix.errors import MissingFact
 
 MOST: Final = 256  # shapes that are kept of one class, and outcomes of one look-up
@@ -45,16 +45,15 @@ class Shape:
         self.base = base
         self.found: dict[Keys, Found] = {}  # whatever the values are
         # the keys whose values were looked at, and what was found by these values
-        self._by_values: dict[Keys, tuple[Keys, dict[bytes, Found | MissingFact]]] = {}
+        self._by_values: dict[Keys, tuple[Keys, dict[bytes | None, Found | MissingFact]]] = {}
 
     def recall(self, keys: Keys, values: Mapping[str, Any], find: Callable[[Mapping[str, Any]], Found]) -> Found:
         """What ``find`` finds in ``values`` for ``keys``, or the MissingFact that it raises. Where all is as it was of
         what it looked at before, it would look at the same again and find the same."""
         names, kept = self._by_values.setdefault(keys, ((), {}))
         key = written([values[name] for name in names])
-        if key in kept:
-            found = kept[key]
-        else:
+        found: Found | MissingFact = kept.get(key, UNKNOWN)
+        if found is UNKNOWN:
             watched = Watched(values)
             try:
                 found = find(watched)

@@ -67,6 +67,45 @@ def test_memory_is_bounded() -> None:
     assert len(decided.outcomes._kept) <= MOST
 
 
+class Cleared(dict[Any, Any]):
+    """As where another thread clears it whenever it was looked at."""
+
+    def __contains__(self, key: object) -> bool:
+        there = super().__contains__(key)
+        self.clear()
+        return there
+
+    def __getitem__(self, key: object) -> Any:
+        value = super().__getitem__(key)
+        self.clear()
+        return value
+
+    def get(self, key: object, default: Any = None) -> Any:
+        value = super().get(key, default)
+        self.clear()
+        return value
+
+    def __len__(self) -> int:
+        size = super().__len__()
+        self.clear()
+        return size
+
+
+def test_another_thread_may_clear_what_is_kept() -> None:
+    decided = Counting()
+    decided.outcomes._kept = Cleared()
+    cls, levels = ConfigClass("Small"), Config({"size": 9, "other": 5}, "config.json").levels
+    shape = shape_of(cls, None, levels)
+    for _ in range(3):
+        assert decided(1) == "1 decided" and decided(None) == "None decided"
+        shape._by_values = {("size",): (("size", "other"), Cleared())}
+        for _ in range(3):
+            assert shape.recall(("size",), {"size": 9, "other": 5}, find) == ("/size", 5)
+    cls = ConfigClass("Small")
+    vars(cls)["shapes"] = Cleared()
+    assert [asked({"size": size}, cls) for size in (1, 2, 2, 1)] == [("/size", size) for size in (1, 2, 2, 1)]
+
+
 CLASS = ConfigClass("Small")
 
 
