@@ -8,6 +8,7 @@ from specfix.deployment import Draft, Hardware, Model, Serving, Target
 from specfix.engines import Engine
 from specfix.engines.conditions import choose, evaluate
 from specfix.errors import MissingFact, NotApplicable, known
+from specfix.facts.architecture import architecture_of
 
 VARIABLE = "VLLM_ATTENTION_BACKEND"
 MLA_DISABLE = "VLLM_MLA_DISABLE"
@@ -82,6 +83,21 @@ def candidates(hardware: Hardware, engine: Engine, serving: Serving, *, mla: boo
     # whatever the other switches are: all that any of the steps may give
     possible = [step for step in steps if step.holds(values) is not False]
     return list(dict.fromkeys(name for step in possible for name in step.then or ()))
+
+
+def tried_backends(target: Target, serving: Serving, hardware: Hardware, engine: Engine) -> list[str]:
+    """Of a target with ordinary attention alone, the backends that are tried on this GPU where nobody asks, and that do
+    not refuse the target itself. Each is then held against what is asked for (``get_valid_backends`` in
+    vllm/platforms/cuda.py)."""
+    if hardware.platform != "cuda" or asked_backend(serving, engine) is not None:
+        raise NotApplicable("only on CUDA is every backend held against what is asked for, where none is asked for")
+    name = architecture_of(target, engine)
+    if name not in engine.eagle.decoders or is_mla(target):
+        raise MissingFact(f"the attention of each layer of {name}")
+    values = backend_values(hardware, target)
+    tried = candidates(hardware, engine, serving, mla=False)
+    left = [one for one in tried if not refusals(one, engine, values, mla=False)]
+    return known(left or None, f"the attention backends that {engine} tries")
 
 
 def backend_values(hardware: Hardware | None, model: Model | None = None, dtype: str | None = None) -> dict[str, Any]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
 from specfix.checker import Finding, Repair, rule
-from specfix.deployment import Hardware, Location, Serving, Target
+from specfix.deployment import Draft, Hardware, Location, Model, Serving, Target
 from specfix.deployment.expected import is_count
 from specfix.engines import Engine
 from specfix.errors import MissingFact, NotApplicable, known
 from specfix.facts.architecture import architecture_of
+from specfix.facts.attention import is_mla
 from specfix.facts.blocks import windowed
 from specfix.facts.budget import GIB, size
 from specfix.facts.memory import Memory, utilization
@@ -19,6 +21,7 @@ from specfix.facts.quantisation import stated
 BLOCKS, BYTES = "num_gpu_blocks_override", "kv_cache_memory_bytes"
 SPACE = "VLLM_CPU_KVCACHE_SPACE"  # on a CPU it counts more than any flag
 GIBS = re.compile("[1-9][0-9]{0,5}")
+DRAFTS = frozenset({"eagle", "eagle3", "draft_model"})  # whose layers are as many as the draft's config says
 WIDTHS = {"float16": 2, "bfloat16": 2, "float32": 4}  # bytes of a value
 LAYERS, HEADS = "num_hidden_layers", "num_attention_heads"
 
@@ -36,6 +39,8 @@ def sequence_exceeds_memory(
     hardware: Hardware,
     engine: Engine,
     served_length: int,
+    method: str,
+    draft: Draft | None = None,
     served_dtype: str | None = None,
     memory: Memory | None = None,
 ) -> Iterator[Finding]:
@@ -50,13 +55,11 @@ def sequence_exceeds_memory(
     name = architecture_of(target, engine)
     built = engine.eagle.decoders.get(name)
     layers = -(-target.integer(LAYERS) // serving.pipeline_parallel_size)
-    heads = target.integer(HEADS)
-    kept = max(1, int(target.number("num_key_value_heads") or heads) // serving.tensor_parallel_size)
-    stated_width = target.number("head_dim") if built is None or built.head_dim else None
-    width = int(stated_width or target.integer("hidden_size") // max(heads, 1))
+    kept, width = kept_heads(target, serving, built is None or built.head_dim)
     block = serving.block_size or 1
     tokens = -(-served_length // block) * block
-    values = 2 * layers * kept * width  # of a token
+    drafting = of_draft(draft, method, serving)
+    values = 2 * (layers * kept * width + drafting)  # of a token
     if room <= 0 or tokens * values * max(WIDTHS.values()) <= room:
         return
     value = value_width(target, serving, served_dtype, engine)
@@ -68,10 +71,11 @@ def sequence_exceeds_memory(
     fitting = room // a_token // block * block
     rounded = f", in blocks of {block}" if tokens != served_length else ""
     mend = f"a --max-model-len below {fitting}, or more memory for the cache" if fitting else "a smaller --block-size"
+    counted = f"{layers} layers, {kept} heads of {width}" + (", and the draft's" if drafting else "")
     yield Finding(
         f"One sequence of the served length, {served_length}{rounded}, takes {tokens * a_token / GIB:.1f} GiB of KV "
-        f"cache on each device ({layers} layers, {kept} heads of {width}, {value} bytes a value). There is room for "
-        f"{room / GIB:.1f} at most ({given}): {engine} refuses to start.",
+        f"cache on each device ({counted}, {value} bytes a value). There is room for {room / GIB:.1f} at most "
+        f"({given}): {engine} refuses to start.",
         serving.at("max_model_len" if fitting else "block_size"),
         "load",
         related=(place,),
@@ -79,13 +83,35 @@ def sequence_exceeds_memory(
     )
 
 
+def kept_heads(model: Model, serving: Serving, stated: bool = True) -> tuple[int, int]:
+    """Key heads that a device keeps, and the width of one; ``stated``: the model's class asks for head_dim."""
+    heads = model.integer(HEADS)
+    kept = max(1, int(model.number("num_key_value_heads") or heads) // serving.tensor_parallel_size)
+    width = model.number("head_dim") if stated else None
+    return kept, int(width or model.integer("hidden_size") // max(heads, 1))
+
+
+def of_draft(draft: Draft | None, method: str, serving: Serving) -> int:
+    """Keys of a token that the draft keeps beside the target's, at least: 0 where that is not known."""
+    if draft is None or method not in DRAFTS or windowed(draft) or is_mla(draft):
+        return 0
+    if serving.pipeline_parallel_size > 1 or serving.speculative.get("kv_cache_dtype"):  # elsewhere, or narrower
+        return 0
+    with suppress(MissingFact):
+        kept, width = kept_heads(draft, serving)
+        return draft.integer(LAYERS) * kept * width
+    return 0
+
+
 def room_for(serving: Serving, hardware: Hardware, engine: Engine, memory: Memory | None) -> tuple[int, str, Location]:
     """Bytes that the cache of a device has at most, what gives them, and where that stands."""
     if hardware.platform == "cpu":
         space = serving.env.get(SPACE, "")
-        if not GIBS.fullmatch(space):
-            raise NotApplicable(f"no {SPACE}, so that the cache takes its memory from the host")
-        return int(space) * GIB, SPACE, serving.at(SPACE)
+        if GIBS.fullmatch(space):
+            return int(space) * GIB, SPACE, serving.at(SPACE)
+        heeded = serving.flag(BYTES) and known(engine.cpu.cache_bytes_heeded, f"what {engine} makes of it on a CPU")
+        if space or not heeded:
+            raise NotApplicable("the cache takes its memory from the host")
     fixed = serving.flag(BYTES)
     if fixed is not None and not is_count(fixed):
         raise MissingFact(f"a whole number as --{BYTES.replace('_', '-')}")

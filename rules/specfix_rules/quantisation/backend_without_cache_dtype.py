@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from specfix.checker import Finding, Repair, rule
-from specfix.deployment import Hardware, Serving
+from specfix.deployment import Hardware, Serving, Target
 from specfix.engines import Engine
-from specfix.errors import NotApplicable, known
-from specfix.facts.attention import takes_cache
+from specfix.errors import MissingFact, NotApplicable, known
+from specfix.facts.attention import asked_backend, takes_cache, tried_backends
 
+MACHINE = "the hardware that will serve"
 AUTO = "auto"  # in the dtype of the model
 BACKENDS = {"attention_backend": "kv_cache_dtype", "speculative.attention_backend": "speculative.kv_cache_dtype"}
 
@@ -21,14 +22,23 @@ BACKENDS = {"attention_backend": "kv_cache_dtype", "speculative.attention_backen
     evidence=["vllm-project/vllm#32165", "vllm/v1/attention/backend.py: validate_configuration"],
 )
 def backend_without_cache_dtype(
-    serving: Serving, engine: Engine, hardware: Hardware | None = None
+    target: Target, serving: Serving, engine: Engine, hardware: Hardware | None = None
 ) -> Iterator[Finding]:
     """The target's or the draft's attention backend does not take the KV cache's dtype."""
+    asked = list(of_asked(serving, engine, hardware))
+    yield from asked
+    cache = given(serving, "kv_cache_dtype")
+    if not asked and cache not in (None, AUTO) and asked_backend(serving, engine) is None:
+        yield from whichever_is_chosen(target, serving, str(cache), known(hardware, MACHINE), engine)
+
+
+def of_asked(serving: Serving, engine: Engine, hardware: Hardware | None) -> Iterator[Finding]:
+    """Backends that are asked for by name."""
     for place, own in BACKENDS.items():
         name, cache = given(serving, place), given(serving, own) or given(serving, "kv_cache_dtype") or AUTO
         if name is None or (cache == AUTO and takes_auto(engine, name)):
             continue
-        machine = known(hardware, "the hardware that will serve")
+        machine = known(hardware, MACHINE)
         if machine.platform != "cuda":
             raise NotApplicable("only on CUDA is a backend that is asked for held against the cache's dtype")
         backend = engine.backends.backends.get(name.upper())
@@ -51,6 +61,29 @@ def backend_without_cache_dtype(
                 + (f", or name a --kv-cache-dtype that {name} takes" if cache == AUTO else ", or the cache at auto"),
             ),
         )
+
+
+def whichever_is_chosen(
+    target: Target, serving: Serving, cache: str, hardware: Hardware, engine: Engine
+) -> Iterator[Finding]:
+    """No backend that the release tries takes the cache."""
+    tried = tried_backends(target, serving, hardware, engine)
+    if any(may_take(name, cache, hardware, engine) for name in tried):
+        return
+    yield Finding(
+        f"--kv-cache-dtype is {cache}, which none of the attention backends takes that {engine} tries for this target "
+        f"on this GPU: {', '.join(tried)}. It ends with `No valid attention backend found`.",
+        serving.at("kv_cache_dtype"),
+        "load",
+        repair=Repair("manual", "another --kv-cache-dtype, or leave the option out", ("engine_args",)),
+    )
+
+
+def may_take(name: str, cache: str, hardware: Hardware, engine: Engine) -> bool:
+    try:
+        return engine.backends.backends[name].kv_cache_dtypes is None or takes_cache(name, cache, hardware, engine)
+    except MissingFact:
+        return True
 
 
 def takes_auto(engine: Engine, name: str) -> bool:
