@@ -127,10 +127,10 @@ KEYS: dict[str, tuple[Test, str]] = {
             "num_mtp_layers",
             "num_aux_hidden_states",
             "num_aux_layers",
-            "canvas_length",
         ),
         COUNT,
     ),
+    "canvas_length": INTEGER,  # the engine asks for no more than whether there is one
     **dict.fromkeys(  # other names of a length: the least of them counts, whatever it is
         (
             "n_positions",

@@ -6,10 +6,11 @@ the V2 runner, which has no such guard, and in ``_limit_max_model_len_to_draft``
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, cast
 
 from specfix.deployment import Deployment, Draft, Model, Serving
+from specfix.deployment.rope import Rope
 from specfix.engines import Engine
 from specfix.errors import NotApplicable, known
 from specfix.facts.architecture import first_known
@@ -51,6 +52,16 @@ def hands_rope_on(model: Model, engine: Engine) -> bool:
     if isinstance(model, Draft) and model.kind in HEADS:
         return True
     return first_known(model.architectures, engine) in engine.eagle.decoders
+
+
+def stated_block(model: Model, rope: Rope) -> Mapping[str, Any] | None:
+    """The config's block that a RoPE comes from; None where it states none, or one for each type of layer."""
+    if not rope.pointer or rope.layer_type is not None:
+        return None
+    block: Any = model.config.values
+    for part in rope.pointer.split("/")[1:]:
+        block = block[part]
+    return cast("Mapping[str, Any]", block)
 
 
 @record(frozen=True)

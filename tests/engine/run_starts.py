@@ -3,13 +3,15 @@
     ENGINE_PYTHON run_starts.py JOBS.json
 
 JOBS.json lists objects {"name", "target", "draft", "serve": {flag: value}, "speculative": {more of its config},
-"env": {variable: value}, "devices": null or a number}. Prints JSON lines as run_pairs.py does; a job's is
+"env": {variable: value, or null for none}, "devices": null or a number}. Prints JSON lines as run_pairs.py does; a
+job's is
 
-    {"name", "outcome", "error", "message", "moment", "where", "seconds"}
+    {"name", "outcome", "answer", "error", "message", "moment", "where", "seconds"}
 
 outcome   refused  an error while the engine was made
           died     an error while it generated
           fine     it answered a short prompt; with ``devices``: each rank found a GPU
+answer    the token ids of that answer
 
 With ``devices`` the engine is told that this host is one of CUDA with so many GPUs. A CPU build goes no further there
 than its config stage and, in a worker, the moment at which a rank takes its GPU: these two run.
@@ -25,7 +27,7 @@ from typing import Any
 
 run_pairs: Any = importlib.import_module("run_pairs")  # beside this file
 
-NEW_TOKENS = 4
+NEW_TOKENS, PROMPT = 4, [5, 6, 7]
 BENCH = ("distributed_executor_backend", "skip_tokenizer_init", "disable_log_stats")  # of this bench, not of the pair
 
 
@@ -37,7 +39,9 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     """Start the deployment, or its first stages alone, and say what happened."""
     result: dict[str, Any] = {"outcome": "refused"}
     speculative = {**job["speculative"], "model": job["draft"]}
-    os.environ.update(job["env"])
+    for variable, value in job["env"].items():
+        os.environ.pop(variable, None)
+        os.environ.update({variable: value} if value is not None else {})
     try:
         if job["devices"] is None:
             start(job["target"], speculative, job["serve"], result)
@@ -61,8 +65,8 @@ def start(target: str, speculative: dict[str, Any], serve: dict[str, Any], resul
     llm = vllm.LLM(target, speculative_config=speculative, **{name: run_pairs.ENGINE[name] for name in BENCH}, **serve)
     result["outcome"] = "died"
     parameters = vllm.SamplingParams(max_tokens=NEW_TOKENS, temperature=0.0, ignore_eos=True, detokenize=False)
-    (answer,) = llm.generate([{"prompt_token_ids": [5, 6, 7]}], parameters, use_tqdm=False)
-    assert len(answer.outputs[0].token_ids) == NEW_TOKENS
+    (answer,) = llm.generate([{"prompt_token_ids": PROMPT}], parameters, use_tqdm=False)
+    result["answer"] = list(answer.outputs[0].token_ids)
 
 
 def pretend(devices: int) -> None:

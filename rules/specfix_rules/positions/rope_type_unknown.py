@@ -11,7 +11,7 @@ from specfix.deployment.json_text import show
 from specfix.deployment.rope import Rope
 from specfix.engines import Engine
 from specfix.errors import known
-from specfix.facts.positions import hands_rope_on, rotary_models
+from specfix.facts.positions import hands_rope_on, rotary_models, stated_block
 
 
 @rule(
@@ -19,6 +19,7 @@ from specfix.facts.positions import hands_rope_on, rotary_models
     "rope-type-unknown",
     severity="error",
     evidence=["vllm/model_executor/layers/rotary_embedding: get_rope"],
+    requires=["POS014"],
 )
 def rope_type_unknown(deployment: Deployment, engine: Engine) -> Iterator[Finding]:
     """A RoPE block has a type for which the release has no embedding."""
@@ -49,9 +50,5 @@ def rope_type_unknown(deployment: Deployment, engine: Engine) -> Iterator[Findin
 def stated_type(model: Model, rope: Rope) -> Any:
     """The type that the config's block states, which may be null; ``...`` where it states none, or one for each type of
     layer."""
-    if not rope.pointer or rope.layer_type is not None:
-        return ...
-    block: Any = model.config.values
-    for part in rope.pointer.split("/")[1:]:
-        block = block[part]
-    return block.get("rope_type", block.get("type", ...))
+    block = stated_block(model, rope)
+    return ... if block is None else block.get("rope_type", block.get("type", ...))

@@ -76,6 +76,8 @@ class RopeFacts:
     ``share_bounded``: it refuses a partial_rotary_factor that is not above 0 and at most 1.
     ``fractions_only``: types whose class takes a factor for a list of them unless it is a float: a whole number ends
     the start. ``types``: those that it knows; another ends the start. None where it refuses none.
+    ``type_pairs``: a block with an older ``type`` beside another ``rope_type`` ends the start, but for these; None
+    where they are not compared. ``sections``: by type, a key without which the block does, too.
     """
 
     rows: dict[str, Rows] | None
@@ -84,6 +86,8 @@ class RopeFacts:
     share_bounded: bool | None = None
     fractions_only: tuple[str, ...] | None = None
     types: tuple[str, ...] | None = None
+    type_pairs: dict[str, str] | None = None
+    sections: dict[str, str] = field(default_factory=dict)
 
 
 @record(frozen=True)
@@ -97,7 +101,8 @@ class Head:
     built. ``mapping``: when there is a place for ``d2t``: "always", where draft_vocab_size is of "other size" than the
     target's vocabulary, where it is "smaller"; None: never. ``notes_own``: tensors (lm_head, embed_tokens) that it
     notes when the checkpoint has them. ``skipped``: words of names that are passed over, some of them in certain cases
-    only. ``renames``: parts of names that are replaced (``midlayer.``). ``fc_ids``: lists of the config's dflash_config
+    only. ``renames``: parts of names that are replaced (``midlayer.``), after ``patterns``, regular expressions that are,
+    and before ``prefixes``. ``renames_unread``: names are changed in other ways, too. ``fc_ids``: lists of the config's dflash_config
     or eagle_config whose length is the number of states that ``fc`` takes, in the order in which they count, before the
     number of the draft's layers; ``*``: the ids that the runner takes.
     ``demands``: tensors without which a draft of a reduced vocabulary is refused (lm_head, d2t). ``fc_states``: as in
@@ -126,6 +131,9 @@ class Head:
     passes_unknown: bool = False
     scaled_by: str | None = None
     biases: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    prefixes: dict[str, str] = field(default_factory=dict)
+    patterns: dict[str, str] = field(default_factory=dict)
+    renames_unread: bool = False
 
 
 @record(frozen=True)
@@ -191,7 +199,9 @@ class EagleFacts:
     built-in drafts whose class refuses a checkpoint without their layers; others run with whatever is in memory.
     ``mtp_own``: built-in drafts to what their layers must bring though the target has it too (embed_tokens,
     shared_head.head): without it an unquantised checkpoint is refused. ``load_config``: runner to whether it loads a
-    head as ``draft_load_config`` says.
+    head as ``draft_load_config`` says. ``checks_heads``: whether an embedding or a head that no tensor fills ends the
+    start of an unquantised model, as other parameters do. ``load_keys``: keys that a loader takes in its extra config,
+    others being refused; None where it is not read.
     """
 
     has_interface: bool
@@ -215,6 +225,8 @@ class EagleFacts:
     refuse_missing: tuple[str, ...] = ()
     mtp_own: dict[str, tuple[str, ...]] = field(default_factory=dict)
     load_config: dict[str, bool] = field(default_factory=dict)
+    checks_heads: bool = False
+    load_keys: tuple[str, ...] | None = None
 
 
 @record(frozen=True)

@@ -34,6 +34,8 @@ class CpuFacts:
     ``sampling_expands_copy``: with the stand-ins ``expand_batch_to_tokens`` fills a converted copy, so that
     temperature, top_k and top_p stay uninitialised for sampled requests (upstream vllm#55005).
     ``spared_by_triton``: where Triton is usable, no stand-in is put in place.
+    ``fp8_cache_needs``: flags of a CPU, one of which a KV cache in fp8 asks for; none: any CPU does.
+    ``cache_bytes_heeded``: --kv-cache-memory-bytes says what the cache takes of the host's memory.
     """
 
     refuses: str | None
@@ -41,6 +43,8 @@ class CpuFacts:
     aux_setup: bool | None
     sampling_expands_copy: bool | None
     spared_by_triton: bool | None = None
+    fp8_cache_needs: tuple[str, ...] = ()
+    cache_bytes_heeded: bool | None = None
 
 
 @record(frozen=True)

@@ -9,9 +9,13 @@ from specfix.engines.facts.hardware import CpuFacts, StandIn
 from specfix.engines.source.tree import SourceTree, dotted, find_function, literal, walk
 
 RUNNER = "v1/worker/cpu_model_runner.py"
-PLATFORM_FILES = (RUNNER, "v1/worker/cpu_worker.py", "platforms/cpu.py")
+WORKER = "v1/worker/cpu_worker.py"
+ATTENTION = "v1/attention/backends/cpu_attn.py"
+PLATFORM_FILES = (RUNNER, WORKER, "platforms/cpu.py")
 STAND_INS = "utils/cpu_triton_utils.py"
 SAMPLER = "v1/sample/rejection_sampler.py"
+# what torch.cpu asks of the CPU, and the flag without which the answer is no
+ISA = {"_is_amx_tile_supported": "amx_tile", "_is_avx512_supported": "avx512f"}
 AUX_SETUP = {"_setup_eagle3_aux_hidden_state_outputs", "set_aux_hidden_state_layers"}
 
 
@@ -24,7 +28,46 @@ def read_cpu(tree: SourceTree, unknown: dict[str, str]) -> CpuFacts:
         aux_setup=_aux_setup(tree, unknown),
         sampling_expands_copy=_expands_copy(tree, replaced),
         spared_by_triton=_spared_by_triton(tree),
+        fp8_cache_needs=_fp8_cache_needs(tree),
+        cache_bytes_heeded=_cache_bytes_heeded(tree),
     )
+
+
+def _fp8_cache_needs(tree: SourceTree) -> tuple[str, ...]:
+    """``if fp8_kv and not supports_amx and not supports_avx512: raise``, where each name is what torch says of the
+    CPU."""
+    function = tree.function(ATTENTION, "_get_attn_isa")
+    names = {
+        dotted(assign.targets[0]): {(dotted(call.func) or "").rpartition(".")[2] for call in walk(assign, ast.Call)}
+        for assign in (walk(function, ast.Assign) if function else ())
+    }
+    for branch in walk(function, ast.If) if function else ():
+        test = branch.test
+        if (
+            not isinstance(test, ast.BoolOp)
+            or not isinstance(test.op, ast.And)
+            or not isinstance(branch.body[0], ast.Raise)
+        ):
+            continue
+        asked, *lacking = test.values
+        flags = [
+            ISA.get(name)
+            for part in lacking
+            if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not)
+            for name in names.get(dotted(part.operand), ())
+        ]
+        if "is_quantized_kv_cache" in names.get(dotted(asked), ()) and len(flags) == len(lacking) and None not in flags:
+            return tuple(sorted(filter(None, flags)))
+    return ()
+
+
+def _cache_bytes_heeded(tree: SourceTree) -> bool | None:
+    """What the worker says that there is for the cache reads the flag."""
+    module = tree.module(WORKER)
+    function = find_function(module, "determine_available_memory") if module else None
+    if function is None:
+        return None
+    return any(node.attr == "kv_cache_memory_bytes" for node in walk(function, ast.Attribute))
 
 
 def _spared_by_triton(tree: SourceTree) -> bool:

@@ -70,6 +70,7 @@ def read_eagle(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts) 
         borrowing=read_borrowing(tree),
         mask_places=read_mask_places(tree),
         load_config=read_load_config(tree),
+        checks_heads=strict_loader(tree),
         mtp_own=_mtp_own(tree, models.classes, methods),
         refuse_missing=tuple(
             name for name in methods.drafts if refuses_missing(models.classes, methods.architectures[name])

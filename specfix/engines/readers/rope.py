@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import cast, get_args
 
 from specfix.engines.facts.drafting import RopeFacts, Rows
+from specfix.engines.readers.rope_types import read_sections, read_type_pairs
 from specfix.engines.source.classes import Classes, Lineage
 from specfix.engines.source.tree import SourceTree, dotted, literal, walk
 
@@ -35,7 +36,7 @@ def read_rope(tree: SourceTree, unknown: dict[str, str]) -> RopeFacts:
     file = next((file for file in FILES if tree.function(file, "get_rope")), None)
     function = tree.function(file, "get_rope") if file else None
     if file is None or function is None:
-        facts = ("rope.rows", "rope.mrope", "rope.needed", "rope.types")
+        facts = ("rope.rows", "rope.mrope", "rope.needed", "rope.types", "rope.type_pairs")
         unknown |= dict.fromkeys(facts, f"no get_rope in {FILES[0]}")
         return RopeFacts(None, None)
     classes = Classes(tree)
@@ -62,7 +63,11 @@ def read_rope(tree: SourceTree, unknown: dict[str, str]) -> RopeFacts:
     types = _types(function)
     if types is None:
         unknown["rope.types"] = "get_rope refuses no type"
-    return RopeFacts(dict(sorted(rows.items())), mrope, needed, bounded, tuple(sorted(fractions)), types)
+    pairs, sections = read_type_pairs(tree), read_sections(tree)
+    if pairs is None:
+        unknown["rope.type_pairs"] = "no older type of RoPE is held against the newer one"
+    fractions_only = tuple(sorted(fractions))
+    return RopeFacts(dict(sorted(rows.items())), mrope, needed, bounded, fractions_only, types, pairs, sections)
 
 
 def _types(function: ast.FunctionDef) -> tuple[str, ...] | None:

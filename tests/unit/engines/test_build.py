@@ -51,7 +51,7 @@ def test_facts_are_written_and_checked(sources: Path, tmp_path: Path, capsys: py
     assert (
         capsys.readouterr().out
         == "vllm 1.0: rope.fractions_only, rope.needed, rope.rows, rope.share_bounded, unknown.rope.mrope, "
-        "unknown.rope.needed, unknown.rope.rows, unknown.rope.types\n"
+        "unknown.rope.needed, unknown.rope.rows, unknown.rope.type_pairs, unknown.rope.types\n"
     )
     assert main(arguments) == 0
     rope.write_text(ROPE.replace('== "default"', 'in ("default", "ntk")'))

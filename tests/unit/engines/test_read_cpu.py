@@ -235,3 +235,46 @@ def test_a_usable_triton_spares_the_stand_ins(runner: str, spared: bool, tmp_pat
     (tmp_path / "v1" / "worker").mkdir(parents=True)
     (tmp_path / "v1" / "worker" / "cpu_model_runner.py").write_text(runner)
     assert read_cpu(SourceTree(tmp_path), {}).spared_by_triton is spared
+
+
+ISA = """
+    def _get_attn_isa(dtype, block_size, kv_cache_dtype=None):
+        fp8_kv = is_quantized_kv_cache(kv_cache_dtype) if kv_cache_dtype else False
+        supports_amx = torch.cpu._is_amx_tile_supported()
+        supports_avx512 = torch.cpu._is_avx512_supported()
+        if {test}:
+            {end}
+        return "vec"
+    """
+LACKING = "fp8_kv and not supports_amx and not supports_avx512"
+
+
+@pytest.mark.parametrize(
+    ("test", "end", "needs"),
+    [
+        (LACKING, "raise NotImplementedError", ("amx_tile", "avx512f")),
+        ("fp8_kv and not supports_avx512", "raise NotImplementedError", ("avx512f",)),
+        (LACKING, "dtype = None", ()),
+        (LACKING.replace("and", "or"), "raise NotImplementedError", ()),
+        ("fp8_kv and not supports_amx and not supports_neon", "raise NotImplementedError", ()),
+        ("fp8_kv and not supports_amx and block_size", "raise NotImplementedError", ()),
+        ("dtype and not supports_avx512", "raise NotImplementedError", ()),
+    ],
+)
+def test_what_a_cache_in_fp8_asks_of_the_cpu(tmp_path: Path, test: str, end: str, needs: tuple[str, ...]) -> None:
+    files = {"v1/attention/backends/cpu_attn.py": ISA.format(test=test, end=end)}
+    assert read(tmp_path, files).fp8_cache_needs == needs
+
+
+@pytest.mark.parametrize(
+    ("returned", "heeded"),
+    [("cache_config.kv_cache_memory_bytes or 0", True), ("cache_config.cpu_kvcache_space_bytes", False)],
+)
+def test_who_says_what_the_cache_takes(tmp_path: Path, returned: str, heeded: bool) -> None:
+    worker = f"class Worker:\n    def determine_available_memory(self):\n        return self.{returned}\n"
+    assert read(tmp_path, {"v1/worker/cpu_worker.py": worker}).cache_bytes_heeded is heeded
+
+
+def test_a_worker_that_is_not_there(tmp_path: Path) -> None:
+    found = read(tmp_path, {RUNNER: "class Runner: ...\n"})
+    assert (found.fp8_cache_needs, found.cache_bytes_heeded) == ((), None)

@@ -174,7 +174,7 @@ def test_each_type_has_the_rows_of_its_class(tmp_path: Path) -> None:
         "quotient": ("factor",),
         "yarn": ("original_max_position_embeddings",),
     }
-    assert set(unknown) == {"rope.rows.computed", "rope.rows.odd", "rope.rows.odd_long"}
+    assert set(unknown) == {"rope.rows.computed", "rope.rows.odd", "rope.rows.odd_long", "rope.type_pairs"}
 
 
 def test_the_types_that_are_known(tmp_path: Path) -> None:
@@ -222,13 +222,13 @@ def test_the_older_shape_without_parameters_first(tmp_path: Path) -> None:
     facts, unknown = read(tmp_path, NESTED)
     assert facts.rows == {"default": "max_position", "dynamic": "max_position*factor"}
     assert facts.mrope is None
-    assert set(unknown) == {"rope.mrope", "rope.types"}
+    assert set(unknown) == {"rope.mrope", "rope.types", "rope.type_pairs"}
 
 
 def test_a_source_without_get_rope(tmp_path: Path) -> None:
     facts, unknown = read(tmp_path, "")
     assert facts == RopeFacts(None, None)
-    assert set(unknown) == {"rope.rows", "rope.mrope", "rope.needed", "rope.types"}
+    assert set(unknown) == {"rope.rows", "rope.mrope", "rope.needed", "rope.types", "rope.type_pairs"}
 
 
 @pytest.mark.parametrize(("version", "dynamic"), [("0.21.0", "max_position*factor"), ("0.22.1", "max_position")])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from specfix_rules.weights.layers_against_weights import layers_against_weights
+from specfix_rules.weights.model_head_missing import model_head_missing
 from specfix_rules.weights.model_norm_missing import model_norm_missing
 
 from specfix.deployment import Serving, Target
@@ -95,3 +97,37 @@ def test_what_is_not_filled_is_told_of_by_the_loader_or_by_nobody(flags: dict[st
     assert [each.phase for each in found] == [phase, phase]
     more = next(layers_against_weights.predicate(serving, engine, model("model.layers.1.x", num_hidden_layers=1)))
     assert more.phase == "load"  # a name that is not known is refused all the same
+
+
+@pytest.mark.parametrize(
+    ("names", "tied", "found"),
+    [
+        ((), False, True),
+        (("model.norm.weight",), False, True),
+        ((), True, False),
+        (("lm_head.weight",), False, False),
+        (("lm_head.qweight",), False, False),
+        (("output.weight",), False, False),  # it may be the head
+        (("model.lm_head.weight",), False, False),
+    ],
+)
+def test_a_head_that_is_not_there(names: tuple[str, ...], tied: bool, found: bool) -> None:
+    one = model(*names, tie_word_embeddings=tied)
+    for release, phase in {"0.10.0": "load", "0.20.2": "load", "0.21.0": "silent", "0.33.0": "silent"}.items():
+        said = list(model_head_missing.predicate(find_engine(release), one))
+        assert [each.phase for each in said] == [phase] * found
+
+
+def test_a_head_of_which_the_config_says_nothing() -> None:
+    engine = find_engine("0.26.0")
+    with pytest.raises(MissingFact, match="tie_word_embeddings"):
+        list(model_head_missing.predicate(engine, model()))
+    headless = BuiltModel(model().model, "target", "Plain", replace(BUILT, beside=("model",)))
+    assert not list(model_head_missing.predicate(engine, headless))
+
+
+def test_a_draft_model_without_a_head() -> None:
+    target = model("lm_head.weight", tie_word_embeddings=False)
+    draft = BuiltModel(model(tie_word_embeddings=False).model, "draft", "Plain", BUILT)
+    (found,) = model_head_missing.predicate(find_engine("0.26.0"), target, draft)
+    assert "the draft" in found.message and "drafts with what was in memory" in found.message

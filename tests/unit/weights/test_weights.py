@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from specfix_rules.weights.layer_count import layer_count
 
 from specfix.deployment import Draft
 from specfix.deployment.config import Config
@@ -147,3 +148,34 @@ def test_norms_that_the_config_has_to_ask_for() -> None:
         assert DraftHead("Head", built, head(name).draft, {"fc_norm": asked}).has_place(name) is asked
     lenient = replace(built, passes_unknown=True)
     assert DraftHead("Head", lenient, head(name).draft, {"fc_norm": False}).has_place(name)
+
+
+@pytest.mark.parametrize(
+    ("layers", "built", "said", "phase"),
+    [
+        ((0,), 1, "", ""),
+        ((0, 1), 2, "", ""),
+        ((0, 1), 1, "have 2 layers, and num_hidden_layers is 1: layers.1 finds no place", "load"),
+        ((0,), 3, "have 1 layers, and num_hidden_layers is 3: layers 1 to 2 keep", "silent"),
+        ((7,), 1, "have layers.7, and num_hidden_layers is 1: layers.7 finds no place", "load"),
+        ((0, 7), 1, "have layers.0 and layers.7, and num_hidden_layers is 1: layers.7 finds no place", "load"),
+        ((0, 7), 2, "layers.7 finds no place", "load"),
+        ((5, 7, 6), 1, "have layers.5 to layers.7, and num_hidden_layers is 1: layers.5 finds no place", "load"),
+    ],
+)
+def test_numbers_of_layers(layers: tuple[int, ...], built: int, said: str, phase: str) -> None:
+    one = head(*(f"layers.{layer}.mlp.up_proj.weight" for layer in layers), num_hidden_layers=built)
+    found = list(layer_count.predicate(one.draft, one))
+    assert [each.phase for each in found] == ([phase] if said else [])
+    assert all(said in each.message for each in found)
+    assert all(each.repair and bool(each.repair.changes) is (max(layers) < len(layers)) for each in found)
+
+
+def test_numbers_that_are_no_layers() -> None:
+    passed = ("layers.7.self_attn.rotary_emb.inv_freq", "layers.9.mlp.up_proj.weight_scale")
+    one = head("layers.0.mlp.up_proj.weight", *passed)
+    assert one.layer_indices() == [0] and not list(layer_count.predicate(one.draft, one))
+    lenient = replace(one, built=replace(HEAD, passes_unknown=True), draft=head("layers.7.a.weight").draft)
+    for each in (lenient, head("fc.weight"), head("layers.7.a.weight", num_hidden_layers=8)):
+        with pytest.raises(MissingFact, match="numbered from 0"):
+            list(layer_count.predicate(each.draft, each))
