@@ -9,7 +9,7 @@ from specfix.engines import Engine
 from specfix.engines.facts.hardware import KernelSizes
 from specfix.errors import MissingFact, NotApplicable, known
 from specfix.facts.architecture import architecture_of
-from specfix.facts.attention import uses_mla
+from specfix.facts.attention import asked_backend, tried_backends, uses_mla
 
 AMX = "amx_tile"  # among a CPU's flags
 BACKEND = "the attention backend (--attention-backend)"
@@ -61,6 +61,19 @@ def block_size(target: Target, serving: Serving, hardware: Hardware, engine: Eng
     if serving.block_size is not None:
         return serving.block_size
     return known(engine.blocks.default.get(hardware.platform), BLOCK_SIZE)
+
+
+def keeps_default(target: Target, serving: Serving, hardware: Hardware, engine: Engine) -> bool:
+    """Whether the platform's default block size stays where none is given: each backend that the target may get takes
+    it (``get_preferred_block_size`` in vllm/v1/attention/backend.py)."""
+    if engine.blocks.default_adapts.get(hardware.platform) is False:
+        return True
+    size = engine.blocks.default.get(hardware.platform)
+    if hardware.platform != "cuda" or size is None:
+        return False
+    asked = asked_backend(serving, engine)
+    names = [asked] if asked else tried_backends(target, serving, hardware, engine)
+    return all(kernel_block(name, size, engine) is not None for name in names)
 
 
 def windowed(model: Model) -> bool:

@@ -57,6 +57,7 @@ class Case:
     """The speculative config, but for the draft's place."""
     generation: Config | None = None
     """generation_config.json of the target; None is no such file."""
+    env: dict[str, str] = field(default_factory=dict)
 
 
 def plain() -> Case:

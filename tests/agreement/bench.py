@@ -42,6 +42,7 @@ def write(name: str, case: Case, folder: Path, weights: Path) -> dict[str, Any]:
         "draft": str(folder / "draft"),
         "serve": case.serve,
         "speculative": case.speculative,
+        "env": case.env,
     }
 
 

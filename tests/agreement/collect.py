@@ -20,15 +20,15 @@ HERE = Path(__file__).parent
 BATCH = 60  # an engine is imported anew for so many
 
 
-def results(version: str) -> dict[str, dict[str, Any]]:
-    """What is kept of a release, by the mutation's name."""
-    path = results_file(version)
+def results(name: str) -> dict[str, dict[str, Any]]:
+    """What is kept of a run (a release on the bench's CPU, ``0.26.0 on an H200``), by the case's name."""
+    path = results_file(name)
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     return {result["name"]: result for result in map(json.loads, lines)}
 
 
-def results_file(version: str) -> Path:
-    return HERE / f"results-{version}.jsonl"
+def results_file(name: str) -> Path:
+    return HERE / f"results-{name.replace(' on an ', '-').lower()}.jsonl"
 
 
 def kept(result: dict[str, Any]) -> dict[str, Any]:

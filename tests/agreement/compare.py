@@ -1,9 +1,9 @@
 """Hold what `check` says of each mutated pair against what the engine did with it.
 
-    python -m tests.agreement.compare [VERSION...] [--all]
+    python -m tests.agreement.compare [RUN...] [--all]
 
-Prints a confusion matrix for each release and every disagreement that explained.json does not explain (--all: those
-too). What counts as what:
+Prints a confusion matrix for each run of an engine, and every disagreement that explained.json does not explain (--all:
+those too). What counts as what:
 
 refused   An engine that raises an error, or ends, before it is ready: while it reads configs, loads, or warms up. A
           report with an error of phase config, load or warmup. Neither side says at which of the three moments, since
@@ -23,7 +23,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,12 +34,12 @@ from specfix.deployment import Hardware
 from specfix.deployment.serving import COMMON
 from specfix.errors import CannotCheck
 
+from . import gpu_cases
 from .bases import Case
 from .bench import plain_folder, write
 from .collect import HERE, results
 from .mutations import drawn
 
-RELEASES = ("0.26.0", "0.32.0")
 OUTCOMES = ("refused", "dies", "loses", "fine")
 FORETOLD = {"config": "refused", "load": "refused", "warmup": "refused", "runtime": "dies", "silent": "loses"}
 EXPLAINED = HERE / "explained.json"
@@ -48,7 +48,41 @@ MATRIX = HERE / "matrix.tsv"
 # cache in fp8 was served), and vLLM alone
 FLAGS = ("avx2", "avx512f")
 HOST = Hardware("the bench's host", "cpu", cpu_flags=FLAGS, triton_installed=False, triton_drivers=0, packages=())
+H200 = Hardware(
+    "h200",
+    "cuda",
+    device="NVIDIA H200",
+    devices=1,
+    memory_gib=140.4,
+    compute_capability=(9, 0),
+    cpu_arch="x86_64",
+    triton_installed=True,
+    triton_drivers=1,
+    packages=(),
+)
 HEAD = "release\tengine\tcheck\tagreement\tmutations"
+
+
+def mutated() -> dict[str, Case]:
+    """The committed mutations."""
+    return {name: mutation.case() for name, mutation in drawn().items()}
+
+
+@dataclass(frozen=True)
+class Run:
+    """An engine, what it ran on, and what it was given; ``unrun`` of these ended for want of a package there."""
+
+    release: str
+    host: Hardware = HOST
+    cases: Callable[[], dict[str, Case]] = mutated
+    unrun: int = 0
+
+
+RUNS = {
+    "0.26.0": Run("0.26.0"),
+    "0.32.0": Run("0.32.0"),
+    "0.26.0 on an H200": Run("0.26.0", H200, gpu_cases.cases, unrun=9),
+}
 
 
 @dataclass(frozen=True)
@@ -77,20 +111,23 @@ class Verdict:
         )
 
 
-def verdicts(release: str, cases: Mapping[str, Case], outcomes: Mapping[str, Mapping[str, Any]]) -> Iterator[Verdict]:
+def verdicts(
+    name_of_run: str, cases: Mapping[str, Case], outcomes: Mapping[str, Mapping[str, Any]]
+) -> Iterator[Verdict]:
     """Of every case that has an outcome."""
+    run = RUNS[name_of_run]
     with plain_folder() as folder:
         for number, (name, case) in enumerate(cases.items()):
             if name in outcomes:
                 result = outcomes[name]
                 job = write(name, case, folder / str(number), folder / "weights")
-                foretold, said, warned = predict(release, job)
+                foretold, said, warned = predict(run, job)
                 words = " ".join(str(result[key]) for key in ("moment", "error", "message", "where") if result.get(key))
                 some = result["outcome"] == "loses" and all(accepted for _, accepted in result["lengths"].values())
-                yield Verdict(name, release, result["outcome"], foretold, said, words[:400], some and warned)
+                yield Verdict(name, name_of_run, result["outcome"], foretold, said, words[:400], some and warned)
 
 
-def predict(release: str, job: Mapping[str, Any]) -> tuple[str, str, bool]:
+def predict(run: Run, job: Mapping[str, Any]) -> tuple[str, str, bool]:
     """What the check foretells of the very files and flags that the engine gets; by which errors; and whether it warns
     that less will be accepted."""
     given = dict(job["serve"])
@@ -103,8 +140,9 @@ def predict(release: str, job: Mapping[str, Any]) -> tuple[str, str, bool]:
             greedy=True,
             flags=given,
             speculative_config=job["speculative"],
-            engine=f"vllm=={release}",
-            hardware=HOST,
+            env=job["env"],
+            engine=f"vllm=={run.release}",
+            hardware=run.host,
         )
     except CannotCheck as error:
         return "refused", f"cannot check: {str(error).replace(str(Path(job['target']).parent), '')}", False
@@ -120,11 +158,11 @@ def foretold(report: Report) -> tuple[str, str, bool]:
 
 
 def explained() -> dict[str, dict[str, str]]:
-    """Disagreements that are known, and why, by release and name. None of them counts as agreement."""
-    found: dict[str, dict[str, str]] = {release: {} for release in RELEASES}
+    """Disagreements that are known, and why, by run and name. None of them counts as agreement."""
+    found: dict[str, dict[str, str]] = {name: {} for name in RUNS}
     for group in json.loads(EXPLAINED.read_text(encoding="utf-8")) if EXPLAINED.exists() else []:
-        for release in group.get("releases", RELEASES):
-            found[release] |= dict.fromkeys(group["names"], group["why"])
+        for name in group["runs"]:
+            found[name] |= dict.fromkeys(group["names"], group["why"])
     return found
 
 
@@ -164,17 +202,16 @@ def counted(release: str, judged: Sequence[Verdict]) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="What the check foretells, against what engines did.")
-    parser.add_argument("releases", nargs="*", metavar="VERSION", help=f"of {', '.join(RELEASES)}")
+    parser.add_argument("runs", nargs="*", metavar="RUN", help=f"of {', '.join(RUNS)}")
     parser.add_argument("--all", action="store_true", help="show explained disagreements too")
     parser.add_argument("--write", action="store_true", help=f"write {MATRIX.name}, for the README")
     given = parser.parse_args()
     rows = [HEAD]
-    cases = {name: mutation.case() for name, mutation in drawn().items()}
     known = explained()
-    for release in given.releases or RELEASES:
-        judged = list(verdicts(release, cases, results(release)))
-        print(*report_on(release, judged, known[release], given.all), sep="\n", flush=True)
-        rows += counted(release, judged)
+    for name in given.runs or RUNS:
+        judged = list(verdicts(name, RUNS[name].cases(), results(name)))
+        print(*report_on(name, judged, known[name], given.all), sep="\n", flush=True)
+        rows += counted(name, judged)
     if given.write:
         MATRIX.write_text("\n".join([*rows, ""]), encoding="utf-8")
 

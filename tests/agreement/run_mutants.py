@@ -2,7 +2,8 @@
 
     ENGINE_PYTHON run_mutants.py JOBS.json
 
-JOBS.json lists objects {"name", "target", "draft", "serve": {flag: value}, "speculative": {more of its config}}.
+JOBS.json lists objects {"name", "target", "draft", "serve": {flag: value}, "speculative": {more of its config},
+"env": {variable: value}}.
 Prints JSON lines as tests/engine/run_pairs.py does: first what the engine is, then of each job
 
     {"name", "outcome", "lengths": {prompt length: [drafted, accepted]},
@@ -29,7 +30,7 @@ run_pairs: Any = importlib.import_module("run_pairs")
 
 LENGTHS, NEW_TOKENS, PROMPTS = (20, 100), 12, 2
 LONGEST = 2000  # tokens of a sequence, at which the KV blocks of the bases end
-MEMORY = 10 * 2**30  # what no real deployment has either, in proportion
+MEMORY: int | None = 10 * 2**30  # what no real deployment has either, in proportion
 LIMIT_S = 90
 BENCH = ("distributed_executor_backend", "skip_tokenizer_init", "disable_log_stats")  # of this bench, not of the pair
 ARCHITECTURES = (
@@ -45,7 +46,9 @@ PROGRESS = "progress"
 
 def run(job: dict[str, Any]) -> dict[str, Any]:
     """Make an engine of the job's flags, generate at each length that it serves, and say what happened."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    if MEMORY is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    os.environ.update(job["env"])
     vllm: Any = importlib.import_module("vllm")
     progress = Path(job["target"]).with_name(PROGRESS)
     result: dict[str, Any] = {"outcome": "refused", "lengths": {}}
@@ -104,11 +107,15 @@ def main(path: str) -> None:
     print(json.dumps(run_pairs.preload()), flush=True)
     run_pairs.gc.freeze()
     for job in jobs:
-        result = run_pairs.run_in_child(job, run)
-        if result["outcome"] == "killed":
-            generating = Path(job["target"]).with_name(PROGRESS).exists()
-            result |= {"outcome": "dies" if generating else "refused", "error": "killed", "lengths": {}}
-        print(json.dumps(result), flush=True)
+        print(json.dumps(finished(job, run_pairs.run_in_child(job, run))), flush=True)
+
+
+def finished(job: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
+    """The result, also of a child that was ended."""
+    if result["outcome"] == "killed":
+        generating = Path(job["target"]).with_name(PROGRESS).exists()
+        result |= {"outcome": "dies" if generating else "refused", "error": "killed", "lengths": {}}
+    return result
 
 
 if __name__ == "__main__":

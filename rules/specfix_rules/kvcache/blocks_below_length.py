@@ -10,7 +10,7 @@ from specfix.deployment.expected import is_count
 from specfix.engines import Engine
 from specfix.errors import MissingFact, NotApplicable, known
 from specfix.facts.architecture import architecture_of
-from specfix.facts.blocks import BLOCK_SIZE, windowed
+from specfix.facts.blocks import BLOCK_SIZE, keeps_default, windowed
 from specfix.facts.budget import size
 
 OVERRIDE = "num_gpu_blocks_override"
@@ -51,7 +51,7 @@ def blocks_below_length(
         raise MissingFact(f"the KV cache blocks of each layer of {name}")
     if any(windowed(model) for model in (target, draft) if model is not None):
         raise MissingFact("the KV cache blocks of layers with a sliding window")
-    if serving.block_size is None and engine.blocks.default_adapts.get(hardware.platform) is not False:
+    if serving.block_size is None and not keeps_default(target, serving, hardware, engine):
         raise MissingFact(BLOCK_SIZE)
     counted = known(engine.blocks.null_reserved, f"whether {engine} counts the block that it keeps for itself")
     needed = -(-length // block_size) + 1

@@ -39,12 +39,12 @@ def no_common_block_size(
         raise NotApplicable("the engine picks a block size that its backend takes")
     if serving.block_size is None and serving.attention_backend is None:
         raise NotApplicable("the engine picks a backend and a block size that go together")
-    windows = any(windowed(model) for model in (target, draft) if model is not None)
-    if windows and engine.blocks.windows_own is not False:
-        raise MissingFact("the block size once layers with a sliding window have taken theirs")
     if backend is None and not fixed and hardware is not None and hardware.platform == "cuda":
         yield from whichever_is_chosen(target, serving, hardware, engine)
         return
+    windows = any(windowed(model) for model in (target, draft) if model is not None)
+    if windows and engine.blocks.windows_own is not False:
+        raise MissingFact("the block size once layers with a sliding window have taken theirs")
     backend = known(backend, BACKEND)
     size = serving.block_size or max(size for stated in fixed.values() for size in stated.sizes or (1,))
     stated = known(engine.blocks.backends.get(backend), f"the block sizes of {backend} in {engine}")
