@@ -62,10 +62,21 @@ class DraftHead:
         return {self._renamed(name): name for name in self.draft.tensors or ()}
 
     def _renamed(self, name: str) -> str:
+        for pattern, new in self.built.patterns.items():
+            name = re.sub(pattern, new, name)
         for old, new in self.built.renames.items():
             if old != "d2t":
                 name = name.replace(old, new)
+        for old, new in self.built.prefixes.items():
+            if name.startswith(old):
+                name = new + name.removeprefix(old)
         return name
+
+    def followed(self) -> None:
+        """MissingFact where names are changed in ways that are not read: one may have a place, or fill a part, all the
+        same."""
+        if self.built.renames_unread:
+            raise MissingFact(f"which names {self.architecture} gives to what it loads")
 
     def plain(self, name: str, dimensions: int = 2) -> Tensor | None:
         """A tensor that is there with one element a number; None where it is not, or is packed."""
@@ -129,7 +140,8 @@ class DraftHead:
         )
 
     def has_place(self, name: str) -> bool:
-        """Whether the class may take, or pass over, a tensor of this name (as in ``tensors``)."""
+        """Whether the class may take, or pass over, a tensor of this name (as in ``tensors``). MissingFact where that
+        cannot be told."""
         if self.built.passes_unknown or has_any((*self.built.skipped, *IGNORED), name):
             return True
         if name.startswith(f"{STATE_NORMS}.") and STATE_NORMS in self.built.keys and not self.flag(STATE_NORMS):
@@ -139,10 +151,13 @@ class DraftHead:
         if last == "bias" and (biased := self._biased(path)) is not None:
             return biased or self.built.passes_bias
         whole = NUMBER.sub(".*", name)
-        return any(
+        found = any(
             whole.startswith(part.removesuffix(ANYTHING)) if part.endswith(ANYTHING) else part in (path, whole)
             for part in self.built.parts
         )
+        if not found:
+            self.followed()
+        return found
 
     def passed_over(self) -> list[str]:
         """Biases of the checkpoint that no layer has, and that the class passes over."""
@@ -335,7 +350,7 @@ def attention(head: DraftHead) -> tuple[int, int, int]:
 
 
 def absent(head: DraftHead) -> list[str]:
-    """Of ``expected``, what the checkpoint has no tensor for."""
+    """Of ``expected``, what the checkpoint has no tensor for. MissingFact where names are not followed."""
     paths = {name.rpartition(".")[0] for name in head.tensors} | set(head.tensors)
     held = paths | {path.rpartition(".")[0] for path in paths}  # q_proj.weight.scale
     missing = []
@@ -343,4 +358,6 @@ def absent(head: DraftHead) -> list[str]:
         home, _, last = path.rpartition(".")
         if path not in held and f"{home}.{FUSED.get(last, '')}" not in held:
             missing.append(path)
+    if missing:
+        head.followed()
     return missing

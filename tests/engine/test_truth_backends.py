@@ -112,6 +112,14 @@ def blocks(answer: list[Any], found: KernelSizes | None) -> str:
     return "right" if (sizes, multiples) in ways else "wrong"
 
 
+@pytest.mark.parametrize("version", releases(("0.26.0", "0.32.0"), "0.32.0"))
+def test_the_cache_that_an_attention_has_of_its_own(version: str) -> None:
+    said = ask(version, "backends")["own_cache"]
+    found = read(version).quantisation.own_caches["DeepseekV4ForCausalLM"]
+    assert said == {"refuses": list(found.refuses), "plain": list(found.plain)}
+    assert ("auto" in said["refuses"]) is (version == "0.26.0")
+
+
 @pytest.mark.parametrize("version", releases(VERSIONS, *GATE))
 def test_platforms(version: str) -> None:
     said, facts = ask(version, "backends")["platforms"], read(version).platforms

@@ -9,7 +9,7 @@ from specfix.deployment import Serving
 from specfix.deployment.model import MTP_KEYS
 from specfix.engines import Engine
 from specfix.facts.decoder import BuiltModel
-from specfix.facts.loading import FLAG, fill_checked
+from specfix.facts.loading import unfilled
 
 KEY = "num_hidden_layers"
 
@@ -30,16 +30,12 @@ def layers_against_weights(
             continue
         if stated < held and (not one.built.strict or any(one.model.config.find(key) for key in MTP_KEYS)):
             continue  # what is left over may be for drafting, and be passed over
-        silent = stated > held and not fill_checked(serving)
-        if silent:
-            end = f"{FLAG} has that not checked, and the others keep what was in memory"
-        elif stated > held:
-            end = "what nothing was loaded into ends the start"
-        else:
-            end = f"{engine} knows no name of a layer {stated}, and that ends the start"
+        phase, end = unfilled(serving, engine, "and the others keep what was in memory")
+        if stated < held:
+            phase, end = "load", f"{engine} knows no name of a layer {stated}, and that ends the start"
         yield Finding(
             f"The {one.side}'s config states {stated} layers ({KEY}), and its weights hold {held}: {end}.",
             one.model.at(KEY),
-            "silent" if silent else "load",
+            phase,
             repair=Repair("manual", f"take the config.json that was published with these weights: {KEY} {held}", ()),
         )

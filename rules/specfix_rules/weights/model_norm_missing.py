@@ -8,7 +8,7 @@ from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Serving
 from specfix.engines import Engine
 from specfix.facts.decoder import BuiltModel
-from specfix.facts.loading import FLAG, fill_checked
+from specfix.facts.loading import unfilled
 
 NORM = "model.norm.weight"
 
@@ -24,18 +24,13 @@ def model_norm_missing(
     serving: Serving, engine: Engine, built_target: BuiltModel, built_draft_model: BuiltModel | None = None
 ) -> Iterator[Finding]:
     """The target, or a draft model, has no norm after its last layer, and its class builds one."""
-    checked = fill_checked(serving)
-    end = (
-        "what nothing was loaded into ends the start"
-        if checked
-        else f"{FLAG} has that not checked, so the norm keeps the weight 1, and the output is wrong"
-    )
+    phase, end = unfilled(serving, engine, "so the norm keeps the weight 1, and the output is wrong")
     for one in filter(None, (built_target, built_draft_model)):
         if "norm" in one.built.parts and NORM not in one.tensors:
             yield Finding(
                 f"{engine} builds the {one.side} as {one.architecture} with a norm after the last layer, and its "
                 f"weights hold no {NORM}: {end}.",
                 one.model.at("architectures"),
-                "load" if checked else "silent",
+                phase,
                 repair=Repair("manual", "take the whole checkpoint: a file of it is missing, or cut", ()),
             )

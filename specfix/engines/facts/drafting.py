@@ -101,17 +101,17 @@ class Head:
     built. ``mapping``: when there is a place for ``d2t``: "always", where draft_vocab_size is of "other size" than the
     target's vocabulary, where it is "smaller"; None: never. ``notes_own``: tensors (lm_head, embed_tokens) that it
     notes when the checkpoint has them. ``skipped``: words of names that are passed over, some of them in certain cases
-    only. ``renames``: parts of names that are replaced (``midlayer.``), after ``patterns``, regular expressions that are,
-    and before ``prefixes``. ``renames_unread``: names are changed in other ways, too. ``fc_ids``: lists of the config's dflash_config
-    or eagle_config whose length is the number of states that ``fc`` takes, in the order in which they count, before the
-    number of the draft's layers; ``*``: the ids that the runner takes.
+    only. Names are changed by ``patterns``, regular expressions that are replaced, then by ``renames``, parts of names
+    that are (``midlayer.``), then by ``prefixes``; ``renames_unread``: and in other ways. ``fc_ids``: lists of the
+    config's dflash_config or eagle_config whose length is the number of states that ``fc`` takes, in the order in which
+    they count, before the number of the draft's layers; ``*``: the ids that the runner takes.
     ``demands``: tensors without which a draft of a reduced vocabulary is refused (lm_head, d2t). ``fc_states``: as in
     EagleFacts, () where it is not read. ``fc_bias``: whether ``fc`` has a bias. ``qkv_bias``: the key of the config
     that gives attention's q, k and v one, "never" where they have none; None: not read. ``biases``: the same of other
     parts of a layer (``self_attn.o_proj``, ``mlp``): any of the keys gives one. ``passes_bias``: a bias that no layer
     has is passed over; elsewhere it ends the start as any other name does. ``passes_unknown``: so is any name that is
-    none of its own. ``scaled_by``: the key of the config by
-    whose value logits are multiplied, unless it is absent (null is a value).
+    none of its own. ``scaled_by``: the key of the config by whose value logits are multiplied, unless it is absent
+    (null is a value).
     """
 
     parts: tuple[str, ...]

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Literal
 
 from specfix.record import record
 
 Origin = Literal["target", "draft", "own", "none"]
+
+
+@record(frozen=True)
+class OwnCache:
+    """What an architecture's own attention says of the KV cache (on CUDA). ``refuses``: values of --kv-cache-dtype
+    with which it ends the start; ``plain``: attention backends by whose name it is made in a way that takes any."""
+
+    refuses: tuple[str, ...]
+    plain: tuple[str, ...] = ()
 
 
 @record(frozen=True)
@@ -34,6 +44,7 @@ class QuantisationFacts:
     ``overridden``: other texts that a quant_method may be, for a method of ``names`` makes it its own; None where the
     release takes one that nobody knows. ``config_files``: method to the ends of the names of the files of which one
     must be there where config.json has no quantization_config; methods that can do without are left out.
+    ``own_caches``: by architecture, of those whose attention asks for the dtype of the KV cache itself.
     """
 
     names: tuple[str, ...] | None = None
@@ -52,3 +63,4 @@ class QuantisationFacts:
     half_guarded: tuple[str, ...] | None = None
     overridden: tuple[str, ...] | None = None
     config_files: dict[str, tuple[str, ...]] | None = None
+    own_caches: dict[str, OwnCache] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from specfix.engines.readers.borrowing import read_borrowing, read_load_config, 
 from specfix.engines.readers.decoders import read_decoder
 from specfix.engines.readers.heads import (
     built_beside,
+    load_keys,
     read_head,
     refuses_missing,
     strict_loader,
@@ -71,6 +72,7 @@ def read_eagle(tree: SourceTree, unknown: dict[str, str], methods: MethodFacts) 
         mask_places=read_mask_places(tree),
         load_config=read_load_config(tree),
         checks_heads=strict_loader(tree),
+        load_keys=load_keys(tree),
         mtp_own=_mtp_own(tree, models.classes, methods),
         refuse_missing=tuple(
             name for name in methods.drafts if refuses_missing(models.classes, methods.architectures[name])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import Literal
 
@@ -19,6 +20,7 @@ from specfix.engines.readers.built_parts import (
     own_inits,
     parts_of,
 )
+from specfix.engines.readers.renames import hands_on, read_renames
 from specfix.engines.source.classes import Classes, Lineage
 from specfix.engines.source.tree import SourceTree, dotted, literal, walk
 
@@ -36,6 +38,7 @@ KEYS = (
     "target_hidden_size",
 )
 MAPPING = "draft_id_to_target_id"
+KNOWN = re.compile(r"name (not )?in params(?:_dict)?")
 LOADER = "model_executor/model_loader/default_loader.py"
 
 
@@ -55,6 +58,7 @@ def read_head(classes: Classes, path: str) -> Head | None:
     found = classes.lineage(inner)
     sources = [*own_inits(lineage), *own_inits(found), *layer_inits(classes, found)]
     named = {constant for source in sources for constant in _named(source)}
+    renames = read_renames(lineage, found)
     own = {name for name in ("lm_head", "embed_tokens") if "process_eagle_weight" in text}
     return Head(
         parts=tuple(sorted({*expanded(parts_of(classes, found)), *_outer(lineage)})),
@@ -63,15 +67,18 @@ def read_head(classes: Classes, path: str) -> Head | None:
         keys=tuple(key for key in KEYS if key in named),
         mapping=_mapping(lineage),
         notes_own=tuple(sorted(own)),
-        skipped=tuple(sorted({word for word in _skipped(loading[1]) if word != "None"})),
-        renames=_renames(found),
+        skipped=tuple(sorted(renames.dropped | {word for word in _skipped(loading[1]) if word != "None"})),
+        renames=renames.parts,
+        prefixes=renames.prefixes,
+        patterns=renames.patterns,
+        renames_unread=renames.unread,
         fc_ids=_fc_ids(classes, found),
         fc_states=fc_states(found) or (),
         fc_bias=_fc_bias(found),
         qkv_bias=_qkv_bias(layer_inits(classes, found)),
         demands=tuple(sorted(_demands(loading[1]))),
         passes_bias=passes_bias(classes, found, loading[1]),
-        passes_unknown=passes_unknown(found),
+        passes_unknown=passes_unknown(found, loading[1]),
         scaled_by=_scaled_by(lineage),
         biases=_biases(list(layer_lineages(classes, found))),
     )
@@ -104,16 +111,19 @@ def passes_bias(classes: Classes, inner: Lineage, outer: ast.FunctionDef) -> boo
     return loader is not None and "ignore_unexpected_suffixes.append('.bias')" in ast.unparse(loader.node)
 
 
-def passes_unknown(inner: Lineage) -> bool:
-    """``if name not in params_dict: continue`` in the inner model's own loop over what it is to load."""
+def passes_unknown(inner: Lineage, outer: ast.FunctionDef) -> bool:
+    """``if name not in params_dict: continue`` in the inner model's own loop over what it is to load; where the class
+    fills the parameters itself, ``if name in params:``, and nothing else."""
     loading = inner.method("load_weights")
-    return loading is not None and any(
-        isinstance(branch, ast.If)
-        and ast.unparse(branch.test) == "name not in params_dict"
-        and isinstance(branch.body[0], ast.Continue)
-        for loop in walk(loading[1], ast.For)
-        for branch in (*loop.body, *loop.orelse)
-    )
+    function = loading[1] if loading and hands_on(outer) else outer
+    for block in (block for loop in walk(function, ast.For) for block in (loop.body, loop.orelse)):
+        for branch in block:
+            asked = KNOWN.fullmatch(ast.unparse(branch.test)) if isinstance(branch, ast.If) else None
+            if asked is None or not isinstance(branch, ast.If):
+                continue
+            if isinstance(branch.body[0], ast.Continue) if asked[1] else branch is block[-1] and not branch.orelse:
+                return True
+    return False
 
 
 def _outer(lineage: Lineage) -> set[str]:
@@ -159,23 +169,13 @@ def _mapping(lineage: Lineage) -> Literal["always", "other size", "smaller"] | N
     return None
 
 
-def _renames(lineage: Lineage) -> dict[str, str]:
-    """Parts of names that are replaced: by the class's mapper, or ``if "midlayer." in name: name.replace(…)``."""
-    found: dict[str, str] = {}
-    for owner in reversed(lineage.classes):
-        for keyword in walk(owner.node, ast.keyword):
-            if keyword.arg == "orig_to_new_substr" and isinstance(value := literal(keyword.value), dict):
-                found |= {str(old): str(new) for old, new in value.items() if new is not None}
-        for call in walk(owner.node, ast.Call):
-            if dotted(call.func) == "name.replace" and len(call.args) == 2:
-                old, new = (literal(argument) for argument in call.args)
-                found |= {old: new} if isinstance(old, str) and isinstance(new, str) else {}
-    return found
-
-
 def _skipped(function: ast.FunctionDef) -> Iterator[str]:
-    """Words of names that are passed over: ``if "t2d" in name: continue``, ``skip_substrs=["t2d"]``,
-    ``skip_substrs.append("t2d")``, ``substrings["t2d"] = None``. Some of them under a condition only."""
+    """Words of names that are passed over: ``if "t2d" in name: continue``, ``if name == "t2d": continue``,
+    ``skip_substrs=["t2d"]``, ``skip_substrs.append("t2d")``, ``substrings["t2d"] = None``,
+    ``orig_to_new_substr={"model.t2d": None}``. Some of them under a condition only."""
+    for keyword in walk(function, ast.keyword):
+        if (keyword.arg or "").startswith("orig_to_new") and isinstance(value := literal(keyword.value), dict):
+            yield from (str(word).removeprefix("model.") for word, new in value.items() if new is None)
     for call in walk(function, ast.Call):
         if (dotted(call.func) or "").endswith("skip_substrs.append"):
             yield str(literal(call.args[0]))
@@ -190,11 +190,10 @@ def _skipped(function: ast.FunctionDef) -> Iterator[str]:
             yield from (str(word) for word in value)
     for node in walk(function, ast.If):
         if any(isinstance(each, ast.Continue) for each in node.body):
-            yield from (
-                str(literal(test.left))
-                for test in walk(node.test, ast.Compare)
-                if isinstance(test.ops[0], ast.In) and literal(test.left) is not None
-            )
+            for test in walk(node.test, ast.Compare):
+                sides = {ast.In: test.left, ast.Eq: test.comparators[0]}
+                if isinstance(word := literal(sides.get(type(test.ops[0]))), str):
+                    yield word
 
 
 def _demands(function: ast.FunctionDef) -> Iterator[str]:
@@ -315,6 +314,18 @@ def strict_loader(tree: SourceTree) -> bool:
     other = tree.function(LOADER, "track_weights_loading")
     text = "".join(ast.unparse(each) for each in (function, other) if each)
     return "weights_to_load - loaded_weights" in text and "process_weights_after_loading" not in text
+
+
+def load_keys(tree: SourceTree) -> tuple[str, ...] | None:
+    """The keys that ``model_loader_extra_config`` may have: ``allowed_keys = {…}``; none where any is refused."""
+    function = tree.function(LOADER, "DefaultModelLoader.__init__")
+    for node in walk(function, ast.stmt) if function else ():
+        if isinstance(node, ast.Assign) and dotted(node.targets[0]) == "allowed_keys":
+            allowed = literal(node.value)
+            return tuple(sorted(map(str, allowed))) if isinstance(allowed, set) else None
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "load_config.model_loader_extra_config":
+            return () if isinstance(node.body[0], ast.Raise) else None
+    return None
 
 
 def built_beside(classes: Classes, path: str) -> tuple[str, ...]:

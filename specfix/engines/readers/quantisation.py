@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from specfix.engines.facts.drafting import MethodFacts
 from specfix.engines.facts.quantisation import Origin, QuantisationFacts
 from specfix.engines.readers.constructed import Built, constructed
+from specfix.engines.readers.own_caches import read_own_caches
 from specfix.engines.source.classes import Class, Classes
 from specfix.engines.source.tree import SourceTree, dotted, literal, walk
 
@@ -77,6 +78,7 @@ def read_quantisation(tree: SourceTree, unknown: dict[str, str], methods: Method
         half_guarded=tuple(guarded),
         overridden=_overridden(tree, classes, configs.values()),
         config_files=_config_files(tree, classes, configs),
+        own_caches=read_own_caches(tree, classes, methods.architectures),
     )
 
 

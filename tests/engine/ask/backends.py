@@ -26,7 +26,7 @@ MEMORY = (8 << 30, 80 << 30, 141 << 30, 192 << 30)
 
 def main() -> None:
     sys.modules["vllm.platforms.rocm"] = None  # type: ignore[assignment]  # without a GPU its import ends the process
-    print(json.dumps({"backends": dict(backends()), "platforms": platforms()}))
+    print(json.dumps({"backends": dict(backends()), "platforms": platforms(), "own_cache": own_cache()}))
 
 
 def backends() -> Any:
@@ -82,6 +82,34 @@ def layouts(cls: Any) -> list[str]:
             given = [] if answer is None else [answer] if isinstance(answer, str) else answer
             return [layout if isinstance(layout, str) else layout.name for layout in given]
     return []
+
+
+def own_cache() -> dict[str, list[str]] | None:
+    """The KV caches that DeepSeek V4's attention refuses, and the backends with which it is made without a format of
+    its own. None where the release decides that in a layer, which a CPU build cannot make."""
+    try:
+        attention = importlib.import_module("vllm.models.deepseek_v4.attention")
+        model = importlib.import_module("vllm.models.deepseek_v4.nvidia.model")
+    except ModuleNotFoundError:
+        return None
+    registry = importlib.import_module("vllm.v1.attention.backends.registry")
+    cache = importlib.import_module("vllm.config.cache")
+    typing = importlib.import_module("typing")
+    found: dict[str, list[str]] = {"refuses": [], "plain": []}
+    for value in typing.get_args(cache.CacheDType):
+        try:
+            attention._resolve_dsv4_kv_cache_dtype(True, value, None)
+        except (AssertionError, ValueError):
+            found["refuses"].append(value)
+    for name, backend in registry.AttentionBackendEnum.__members__.items():
+        config = types.SimpleNamespace(attention_config=types.SimpleNamespace(backend=backend))
+        try:
+            cls = model._select_dsv4_attn_cls(config)
+        except ValueError:  # a backend that is no such model's
+            continue
+        if not cls.use_fp8_ds_mla_layout:
+            found["plain"].append(name)
+    return found
 
 
 def platforms() -> dict[str, Any]:

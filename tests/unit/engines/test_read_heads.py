@@ -10,6 +10,7 @@ from specfix.engines.facts.drafting import Borrowing
 from specfix.engines.readers.borrowing import read_borrowing, read_load_config, read_mask_places
 from specfix.engines.readers.heads import (
     built_beside,
+    load_keys,
     passes_bias,
     passes_unknown,
     read_head,
@@ -34,7 +35,7 @@ class DecoderLayer(DecoderLayer):
         self.hidden_norm = Norm(config.hidden_size)
 
 class Inner(nn.Module):
-    mapper = WeightsMapper(orig_to_new_substr={"midlayer.": "layers.0."})
+    hf_to_vllm_mapper = WeightsMapper(orig_to_new_substr={"midlayer.": "layers.0."})
 
     def __init__(self, config):
         super().__init__()
@@ -43,6 +44,9 @@ class Inner(nn.Module):
         self.layers = nn.ModuleList([DecoderLayer(config, i) for i in range(config.num_hidden_layers)])
         self.norm_before_fc = getattr(config, "norm_before_fc", False)
         self.fc = ReplicatedLinear(input_size=config.hidden_size * 2, bias=False)
+
+    def load_weights(self, weights):
+        return AutoWeightsLoader(self).load_weights(weights, mapper=self.hf_to_vllm_mapper)
 
 class Head(nn.Module):
     def __init__(self, config):
@@ -62,6 +66,7 @@ class Head(nn.Module):
                 name = "model." + name
             process_eagle_weight(self, name)
         skip_substrs = ["confidence_head"]
+        AutoWeightsLoader(self, skip_substrs=skip_substrs).load_weights(weights)
 """
 BASE = """
 from torch import nn
@@ -302,4 +307,63 @@ def test_names_that_are_passed_over(tmp_path: Path, statement: str, passed: bool
     loading = f"def load_weights(self, weights):\n        for name in weights:\n            {statement}\n"
     classes = Classes(tree(tmp_path, **{f"{MODELS}inner": f"class Inner:\n    {loading}"}))
     (inner,) = classes.at("inner:Inner")
-    assert inner is not None and passes_unknown(classes.lineage(inner)) is passed
+    method = classes.lineage(inner).method("load_weights") if inner else None
+    assert inner and method and passes_unknown(classes.lineage(inner), method[1]) is passed
+
+
+@pytest.mark.parametrize(
+    ("statement", "passed"),
+    [
+        ("if name in params: fill(params[name])", True),
+        ("if 1: pass\n            if name in params: fill(params[name])\n            else: raise KeyError", False),
+        ("if name in params: continue\n            raise KeyError", False),
+        ("for each in stacked: pass\n            else:\n                if name in params: fill(name)", True),
+        ("AutoWeightsLoader(self)\n            if name in params: fill(name)", False),  # the inner model's counts
+    ],
+)
+def test_a_class_that_fills_the_parameters_itself(tmp_path: Path, statement: str, passed: bool) -> None:
+    code = f"""
+class Inner:
+    def load_weights(self, weights): self.params[name]
+class Outer:
+    def load_weights(self, weights):
+        for name in weights:
+            {statement}
+"""
+    classes = Classes(tree(tmp_path, **{f"{MODELS}outer": code}))
+    inner, outer = (
+        classes.lineage(found) for name in ("Inner", "Outer") for found in classes.at(f"outer:{name}") if found
+    )
+    method = outer.method("load_weights")
+    assert method and passes_unknown(inner, method[1]) is passed
+
+
+@pytest.mark.parametrize(
+    ("said", "word"),
+    [
+        ("if name == 't2d': continue", "t2d"),
+        ("if sub == 'mix.L':\n                kept = weight\n                continue", "mix.L"),
+        ("mapper = WeightsMapper(orig_to_new_prefix={'model.mask_embedding': None})", "mask_embedding"),
+        ("mapper = WeightsMapper(orig_to_new_substr={'kept': 'new'})", None),
+    ],
+)
+def test_words_that_are_passed_over(tmp_path: Path, said: str, word: str | None) -> None:
+    text = HEAD.replace('if "t2d" in name:\n                continue', f"{said}\n            if 0: pass")
+    assert said in text
+    source = tree(tmp_path, **{f"{MODELS}head": text, f"{MODELS}base": BASE, "model_executor__layers__linear": LAYERS})
+    head = read_head(Classes(source), "head:Head")
+    assert head is not None and head.skipped == tuple(sorted({"confidence_head", word} - {None}, key=str))
+
+
+@pytest.mark.parametrize(
+    ("code", "keys"),
+    [
+        ('allowed_keys = {"num_threads", "enable_weights_track"}', ("enable_weights_track", "num_threads")),
+        ("if load_config.model_loader_extra_config: raise ValueError", ()),
+        ("allowed_keys = KEYS", None),
+        ("pass", None),
+    ],
+)
+def test_keys_that_a_loader_takes(tmp_path: Path, code: str, keys: tuple[str, ...] | None) -> None:
+    text = f"class DefaultModelLoader:\n    def __init__(self, load_config):\n        {code}\n"
+    assert load_keys(tree(tmp_path, model_executor__model_loader__default_loader=text)) == keys

@@ -99,6 +99,21 @@ def test_what_is_not_filled_is_told_of_by_the_loader_or_by_nobody(flags: dict[st
     assert more.phase == "load"  # a name that is not known is refused all the same
 
 
+@pytest.mark.parametrize("value", [None, True, False])
+@pytest.mark.parametrize("release", ["0.10.0", "0.20.2"])
+def test_a_release_that_refuses_to_be_told_not_to_look(release: str, value: bool | None) -> None:
+    serving = Serving(flags={"model_loader_extra_config": {"enable_weights_track": value}})
+    engine, one = find_engine(release), model(num_hidden_layers=2, architectures=["Plain"])
+    for rule in (model_norm_missing, layers_against_weights):
+        (said,) = rule.predicate(serving, engine, one)
+        assert said.phase == "load" and f"vllm {release} refuses enable_weights_track in model_loader_" in said.message
+        (said,) = rule.predicate(Serving(flags={"model_loader_extra_config": {"num_threads": 8}}), engine, one)
+        assert said.phase == "load" and "refuses" not in said.message
+    unread = replace(engine, eagle=replace(engine.eagle, load_keys=None))
+    with pytest.raises(MissingFact, match="which keys vllm"):
+        list(model_norm_missing.predicate(serving, unread, one))
+
+
 @pytest.mark.parametrize(
     ("names", "tied", "found"),
     [

@@ -13,6 +13,7 @@ from specfix.deployment.config import Config
 from specfix.deployment.headers import read_tensors
 from specfix.deployment.model import Tensor
 from specfix.engines.facts.drafting import Head
+from specfix.engines.find import find_engine
 from specfix.errors import MissingFact, NotApplicable
 from specfix.facts.weights import DraftHead, absent, attention
 from specfix.testing import write_header
@@ -139,6 +140,68 @@ def test_a_bias_that_is_passed_over() -> None:
     lenient = DraftHead("Head", replace(HEAD, passes_bias=True), head(name, "fc.bias").draft, {})
     assert lenient.passed_over() == ["layers.0.self_attn.q_proj.bias", "fc.bias"]
     assert all(map(lenient.has_place, lenient.tensors)) and not lenient.has_place("gate.bias")
+
+
+def test_names_that_the_class_changes() -> None:
+    names = ("model.layers.0.self_attn.q_proj.weight", "encoder.fc.weight", "block.self_attn.q_proj.weight")
+    patterns = {r"(?<![A-Za-z0-9_])encoder\.fc(?=\.|$)": "fc", r"^block(?=\.)": "midlayer"}
+    built = replace(HEAD, prefixes={"model.": ""}, patterns=patterns)
+    for name in names:
+        one = head(name)
+        assert not one.has_place(name)
+        renamed = replace(one, built=built)
+        assert all(map(renamed.has_place, renamed.tensors)) and list(renamed.original.values()) == [name]
+    one = replace(head("submodel.fc.weight", "model.model.fc.weight", "my_encoder.fc.weight"), built=built)
+    assert list(one.tensors) == ["submodel.fc.weight", "model.fc.weight", "my_encoder.fc.weight"]
+    assert not any(map(one.has_place, one.tensors))
+
+
+def test_names_that_are_changed_in_ways_that_are_not_read() -> None:
+    built = replace(HEAD, renames_unread=True)
+    one = replace(head("fc.weight", "refiner.mlp.weight", "lm_head.weight"), built=built)
+    assert one.has_place("fc.weight")
+    with pytest.raises(MissingFact, match="which names Head gives"):
+        one.has_place("refiner.mlp.weight")
+    with pytest.raises(MissingFact, match="which names Head gives"):
+        absent(one)  # there is no norm
+    assert not absent(replace(one, draft=head("fc.weight", "norm.weight").draft))
+
+
+@pytest.mark.parametrize(
+    ("release", "architecture", "name", "place"),
+    [
+        *(
+            (release, "EagleLlama4ForCausalLM", name, place)
+            for release in ("0.10.0", "0.16.0", "0.24.0", "0.25.0", "0.33.0")
+            for name, place in (
+                ("model.layers.0.self_attn.q_proj.weight", True),
+                ("layers.0.self_attn.q_proj.weight", True),
+                ("model.model.layers.0.self_attn.q_proj.weight", False),
+            )
+        ),
+        *(
+            (release, "DFlashMuseGlimmerAssistantModel", name, place)
+            for release in ("0.28.0", "0.32.0", "0.33.0")
+            for name, place in (
+                ("encoder.output_norm_enc.weight", True),
+                ("encoder.fc.weight", True),
+                ("midlayer.mlp.up_proj.weight", True),
+                ("encoder.layers.0.weight", False),
+            )
+        ),
+        ("0.33.0", "DFlashDraftModel", "midlayer_extra.mlp.up_proj.weight", False),
+        # its own loading, in which nothing is renamed, and one in which nothing unknown is refused
+        ("0.33.0", "DFlashLagunaForCausalLM", "midlayer.mlp.up_proj.weight", False),
+        ("0.33.0", "Gemma4DSparkModel", "stray.weight", True),
+        ("0.33.0", "MuseSparkDSparkModel", "t2d", True),
+        ("0.33.0", "MuseSparkDSparkModel", "mask_embedding", True),
+        ("0.33.0", "MuseSparkDSparkModel", "stray.weight", False),
+        ("0.33.0", "Qwen3XPressModel", "xpress_head.mix.L", True),
+    ],
+)
+def test_names_in_releases(release: str, architecture: str, name: str, place: bool) -> None:
+    one = replace(head(name), architecture=architecture, built=find_engine(release).eagle.heads[architecture])
+    assert [one.has_place(each) for each in one.tensors] == [place]
 
 
 def test_norms_that_the_config_has_to_ask_for() -> None:
