@@ -43,12 +43,16 @@ def is_mla(model: Model) -> bool:
     return found is not None and bool(found[1])
 
 
+def latent_off(serving: Serving) -> bool:
+    """Whether a variable has models with latent attention do with ordinary attention."""
+    return serving.env.get(MLA_DISABLE, "0") not in {"", "0"}
+
+
 def uses_mla(target: Target, serving: Serving, engine: Engine) -> bool:
     """Whether the release's own settings take the target for such a model: by its model_type and the key, whatever its
     class is."""
     types = known(engine.methods.mla_types, f"the model types that have latent attention in {engine}")
-    off = serving.env.get(MLA_DISABLE, "0") not in {"", "0"}
-    return not off and target.model_type in types and is_mla(target)
+    return not latent_off(serving) and target.model_type in types and is_mla(target)
 
 
 def draft_is_mla(target: Target, method: str, draft: Draft | None = None) -> bool:
@@ -128,7 +132,9 @@ def refusals(name: str, engine: Engine, values: dict[str, Any], *, mla: bool | N
     if backend is None:
         raise MissingFact(f"what the attention backend {name} of {engine} takes")
     found = []
-    if name == engine.blocks.cpu_backend and values.get("platform", "cpu") != "cpu":
+    # a release that asks a backend for its capabilities holds it against the configuration; ROCm's came to that later
+    asked = values.get("platform") == "cuda" and backend.capability is not None
+    if asked and name == engine.blocks.cpu_backend:
         found.append(("platform", "is for CPUs, and its kernels are in no other build"))
     if backend.capability is not None and "capability" in values and evaluate(backend.capability, values) is False:
         shown = ".".join(map(str, values["capability"]))
@@ -137,7 +143,7 @@ def refusals(name: str, engine: Engine, values: dict[str, Any], *, mla: bool | N
         kind = "multi-head latent attention" if backend.mla else "ordinary attention, not multi-head latent attention"
         found.append(("mla", f"is for {kind}"))
     dtype = values.get("dtype")
-    if dtype is not None and backend.dtypes is not None and dtype not in backend.dtypes:
+    if asked and dtype is not None and backend.dtypes is not None and dtype not in backend.dtypes:
         found.append(("dtypes", f"takes models in {', '.join(backend.dtypes)}, not in {dtype}"))
     size = values.get("head_size")
     if size is not None and mla is False and not backend.mla:

@@ -10,11 +10,13 @@ from specfix.deployment import Draft, Location, Target
 from specfix.engines import Engine
 from specfix.errors import MissingFact, NotApplicable, known
 from specfix.facts.architecture import architecture_of, first_known
+from specfix.facts.attention import is_mla
 from specfix.record import record
 
 # methods whose draft reads auxiliary hidden states of the target
 AUX_METHODS = frozenset({"eagle3", "dflash", "dspark"})
 TOP_LEVEL = "eagle_aux_hidden_state_layer_ids"
+BLOCK = "eagle_config"
 FLAG = "use_aux_hidden_state"  # of a draft's eagle_config or dflash_config
 
 
@@ -66,7 +68,7 @@ def plan_of(runner: str, target: Target, draft: Draft, engine: Engine) -> AuxPla
     eagle = engine.eagle
     where = f"where the {runner} runner of {engine} looks for aux layer ids"
     places = known(known(eagle.aux_places, where).get(runner), where)
-    if eagle.use_aux_flag.get(runner) and nested(draft, "eagle_config").get(FLAG) is False:
+    if eagle.use_aux_flag.get(runner) and nested(draft, BLOCK).get(FLAG) is False:
         raise NotApplicable("the draft says that it reads no auxiliary hidden states")
     hidden = eagle.aux_hidden_by.get(runner, {})
     for key, shift in places:
@@ -77,6 +79,12 @@ def plan_of(runner: str, target: Target, draft: Draft, engine: Engine) -> AuxPla
             added = 0 if draft.model_type in eagle.aux_unshifted.get(key, ()) else shift
             return AuxPlan(tuple(i + added for i in stated.ids), key, ())
     return AuxPlan(default_ids(target, engine), None, tuple(draft.aux_places()))
+
+
+def says_no_states(draft: Draft) -> bool:
+    """Whether an EAGLE3 draft's class builds no ``fc``, since the config says that it reads no states. Classes with
+    latent attention do not ask for that."""
+    return nested(draft, BLOCK).get(FLAG) is False and not is_mla(draft)
 
 
 def ids_as_text(draft: Draft) -> str | None:

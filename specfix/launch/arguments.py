@@ -235,7 +235,8 @@ def read_group(
         return
     for word in group[len(group) - len(left) :] if left else ():
         stray(word, reading, engine)
-    tell_repeated(head, rest or [head.part(head.text.partition("=")[2])], reading, engine)
+    if any(isinstance(value, dict) or value == UNKNOWN for value in values.values()):
+        tell_repeated(head, rest or [head.part(head.text.partition("=")[2])], reading, engine)
     for dest, value in values.items():
         if UNKNOWN in (value if isinstance(value, list) else [value]):
             whole = rest[0] if rest else head.part(head.text.partition("=")[2])

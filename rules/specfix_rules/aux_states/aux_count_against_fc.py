@@ -9,7 +9,7 @@ from specfix.deployment import Draft, Target
 from specfix.engines import Engine
 from specfix.errors import MissingFact, NotApplicable
 from specfix.facts.architecture import DraftClasses
-from specfix.facts.aux import AuxPlan, fc_states, mismatch_phase
+from specfix.facts.aux import AuxPlan, fc_states, mismatch_phase, says_no_states
 
 FC = ("fc.weight", "model.fc.weight")
 # one element an input; what is quantised may pack several into one
@@ -35,6 +35,8 @@ def aux_count_against_fc(
     """The aux layers, what the engine builds ``fc`` for, and the width of ``fc.weight`` are not one number."""
     if method != "eagle3":
         raise NotApplicable(f"a {method} draft's fc follows its ids")
+    if says_no_states(draft):
+        raise NotApplicable("the draft has no fc")
     names = draft_classes.built if draft_classes else ()
     built, count = fc_states(draft, engine, names), len(aux_plan.ids)
     source = f"the draft names {list(aux_plan.ids)}" if aux_plan.place else f"{engine} guesses {list(aux_plan.ids)}"

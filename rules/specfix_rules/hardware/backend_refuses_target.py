@@ -8,7 +8,7 @@ from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Hardware, Location, Serving, Target
 from specfix.engines import Engine
 from specfix.errors import NotApplicable
-from specfix.facts.attention import MLA_DISABLE, VARIABLE, asked_backend, backend_values, is_mla, refusals
+from specfix.facts.attention import VARIABLE, asked_backend, backend_values, is_mla, latent_off, refusals
 
 
 @rule(
@@ -24,7 +24,7 @@ def backend_refuses_target(
     name = asked_backend(serving, engine)
     if name is None or hardware.platform == "cpu":
         raise NotApplicable("no backend is asked for, or the platform takes its own")
-    latent = None if serving.env.get(MLA_DISABLE, "0") not in {"", "0"} else is_mla(target)
+    latent = None if latent_off(serving) else is_mla(target)
     found = refusals(name, engine, backend_values(hardware, target, served_dtype), mla=latent)
     if not found:
         return

@@ -8,7 +8,7 @@ from specfix.checker import Finding, Repair, rule
 from specfix.deployment import Draft, Hardware, Serving, Target
 from specfix.engines import Engine
 from specfix.errors import NotApplicable, known
-from specfix.facts.attention import CHAINED, backend_values, draft_is_mla, own_backend, refusals
+from specfix.facts.attention import CHAINED, backend_values, draft_is_mla, latent_off, own_backend, refusals
 
 
 @rule(
@@ -36,7 +36,8 @@ def draft_backend_refused(
     if not own_backend(engine, known(runner, f"which model runner {engine} chooses"), method):
         return  # HWR007
     values = backend_values(hardware, target if draft is None else draft, served_dtype)
-    found = refusals(name.upper(), engine, values, mla=draft_is_mla(target, method, draft))
+    latent = None if latent_off(serving) else draft_is_mla(target, method, draft)
+    found = refusals(name.upper(), engine, values, mla=latent)
     if not found:
         return
     yield Finding(

@@ -15,6 +15,7 @@ from specfix.facts.budget import size
 
 OVERRIDE = "num_gpu_blocks_override"
 OWN_SIZES = "kv_cache_dtype_skip_layers"  # such layers change the block size
+TURBO = "turboquant"
 
 
 @rule(
@@ -47,7 +48,8 @@ def blocks_below_length(
     if size(serving, "decode_context_parallel_size") * size(serving, "prefill_context_parallel_size") > 1:
         raise NotApplicable("a sequence is split among ranks")
     name = architecture_of(target, engine)
-    if name not in engine.eagle.decoders or serving.flag(OWN_SIZES):
+    narrow = str(serving.kv_cache_dtype).startswith(TURBO)  # with which the engine itself sets those layers
+    if name not in engine.eagle.decoders or serving.flag(OWN_SIZES) or narrow:
         raise MissingFact(f"the KV cache blocks of each layer of {name}")
     if any(windowed(model) for model in (target, draft) if model is not None):
         raise MissingFact("the KV cache blocks of layers with a sliding window")

@@ -11,17 +11,18 @@ from specfix.deployment import Draft, Hardware, Location, Model, Serving, Target
 from specfix.deployment.expected import is_count
 from specfix.engines import Engine
 from specfix.errors import MissingFact, NotApplicable, known
-from specfix.facts.architecture import architecture_of
+from specfix.facts.architecture import architecture_of, first_known
 from specfix.facts.attention import is_mla
 from specfix.facts.blocks import windowed
 from specfix.facts.budget import GIB, size
 from specfix.facts.memory import Memory, utilization
 from specfix.facts.quantisation import stated
+from specfix.facts.weights import DraftHead
 
 BLOCKS, BYTES = "num_gpu_blocks_override", "kv_cache_memory_bytes"
 SPACE = "VLLM_CPU_KVCACHE_SPACE"  # on a CPU it counts more than any flag
 GIBS = re.compile("[1-9][0-9]{0,5}")
-DRAFTS = frozenset({"eagle", "eagle3", "draft_model"})  # whose layers are as many as the draft's config says
+HEADS_OF = frozenset({"eagle", "eagle3"})  # methods whose heads have attention of their own alone
 WIDTHS = {"float16": 2, "bfloat16": 2, "float32": 4}  # bytes of a value
 LAYERS, HEADS = "num_hidden_layers", "num_attention_heads"
 
@@ -41,6 +42,7 @@ def sequence_exceeds_memory(
     served_length: int,
     method: str,
     draft: Draft | None = None,
+    draft_head: DraftHead | None = None,
     served_dtype: str | None = None,
     memory: Memory | None = None,
 ) -> Iterator[Finding]:
@@ -58,7 +60,7 @@ def sequence_exceeds_memory(
     kept, width = kept_heads(target, serving, built is None or built.head_dim)
     block = serving.block_size or 1
     tokens = -(-served_length // block) * block
-    drafting = of_draft(draft, method, serving)
+    drafting = of_draft(draft, draft_head, method, serving, engine)
     values = 2 * (layers * kept * width + drafting)  # of a token
     if room <= 0 or tokens * values * max(WIDTHS.values()) <= room:
         return
@@ -71,11 +73,13 @@ def sequence_exceeds_memory(
     fitting = room // a_token // block * block
     rounded = f", in blocks of {block}" if tokens != served_length else ""
     mend = f"a --max-model-len below {fitting}, or more memory for the cache" if fitting else "a smaller --block-size"
+    needed = tokens * a_token / GIB
+    digits = 1 if needed - room / GIB > 1 / 10 else 4  # so that the two are seen to differ
     counted = f"{layers} layers, {kept} heads of {width}" + (", and the draft's" if drafting else "")
     yield Finding(
-        f"One sequence of the served length, {served_length}{rounded}, takes {tokens * a_token / GIB:.1f} GiB of KV "
-        f"cache on each device ({counted}, {value} bytes a value). There is room for {room / GIB:.1f} at most "
-        f"({given}): {engine} refuses to start.",
+        f"One sequence of the served length, {served_length}{rounded}, takes {needed:.{digits}f} GiB of KV cache on "
+        f"each device ({counted}, {value} bytes a value). There is room for {room / GIB:.{digits}f} at most ({given}): "
+        f"{engine} refuses to start.",
         serving.at("max_model_len" if fitting else "block_size"),
         "load",
         related=(place,),
@@ -91,15 +95,18 @@ def kept_heads(model: Model, serving: Serving, stated: bool = True) -> tuple[int
     return kept, int(width or model.integer("hidden_size") // max(heads, 1))
 
 
-def of_draft(draft: Draft | None, method: str, serving: Serving) -> int:
+def of_draft(draft: Draft | None, head: DraftHead | None, method: str, serving: Serving, engine: Engine) -> int:
     """Keys of a token that the draft keeps beside the target's, at least: 0 where that is not known."""
-    if draft is None or method not in DRAFTS or windowed(draft) or is_mla(draft):
+    if draft is None or windowed(draft) or is_mla(draft):
         return 0
     if serving.pipeline_parallel_size > 1 or serving.speculative.get("kv_cache_dtype"):  # elsewhere, or narrower
         return 0
     with suppress(MissingFact):
         kept, width = kept_heads(draft, serving)
-        return draft.integer(LAYERS) * kept * width
+        if head is not None and method in HEADS_OF:
+            return head.layers * kept * width
+        if method == "draft_model" and first_known(draft.architectures, engine) in engine.eagle.decoders:
+            return draft.integer(LAYERS) * kept * width
     return 0
 
 

@@ -11,6 +11,7 @@ from specfix.errors import MissingFact, NotApplicable, known
 from specfix.facts.attention import asked_backend, takes_cache, tried_backends
 
 MACHINE = "the hardware that will serve"
+PREFIX = "kv_cache_dtypes."
 AUTO = "auto"  # in the dtype of the model
 BACKENDS = {"attention_backend": "kv_cache_dtype", "speculative.attention_backend": "speculative.kv_cache_dtype"}
 
@@ -20,15 +21,18 @@ BACKENDS = {"attention_backend": "kv_cache_dtype", "speculative.attention_backen
     "backend-without-cache-dtype",
     severity="error",
     evidence=["vllm-project/vllm#32165", "vllm/v1/attention/backend.py: validate_configuration"],
+    requires=["QNT005"],  # a dtype that the release does not have
 )
 def backend_without_cache_dtype(
     target: Target, serving: Serving, engine: Engine, hardware: Hardware | None = None
 ) -> Iterator[Finding]:
     """The target's or the draft's attention backend does not take the KV cache's dtype."""
-    asked = list(of_asked(serving, engine, hardware))
-    yield from asked
+    told = False
+    for finding in of_asked(serving, engine, hardware):
+        told = True
+        yield finding
     cache = given(serving, "kv_cache_dtype")
-    if not asked and cache not in (None, AUTO) and asked_backend(serving, engine) is None:
+    if not told and cache not in (None, AUTO) and asked_backend(serving, engine) is None:
         yield from whichever_is_chosen(target, serving, str(cache), known(hardware, MACHINE), engine)
 
 
@@ -67,6 +71,8 @@ def whichever_is_chosen(
     target: Target, serving: Serving, cache: str, hardware: Hardware, engine: Engine
 ) -> Iterator[Finding]:
     """No backend that the release tries takes the cache."""
+    if cache not in names(engine):
+        raise MissingFact(f"whether {engine} has a KV cache of {cache}")
     tried = tried_backends(target, serving, hardware, engine)
     if any(may_take(name, cache, hardware, engine) for name in tried):
         return
@@ -77,6 +83,16 @@ def whichever_is_chosen(
         "load",
         repair=Repair("manual", "another --kv-cache-dtype, or leave the option out", ("engine_args",)),
     )
+
+
+def names(engine: Engine) -> set[str]:
+    """The dtypes that the release has, as far as is known: its flag's choices, and what any backend takes anywhere."""
+    flag = (engine.serve.flags or {}).get("kv-cache-dtype")
+    found = {str(each) for each in (flag.choices if flag else None) or ()}
+    for backend in engine.backends.backends.values():
+        found.update(backend.kv_cache_dtypes or ())
+        found.update(each.removeprefix(PREFIX) for each in backend.conditions if each.startswith(PREFIX))
+    return found
 
 
 def may_take(name: str, cache: str, hardware: Hardware, engine: Engine) -> bool:

@@ -225,6 +225,7 @@ TWO = """'{"a": 1, "b": {"a": 2, "a": 3}}'"""
         (f"--hf-overrides.c={TWO}", "--hf-overrides.c"),
         (f"--hf-overrides {SAME}", None),
         (f"--hf-overrides.c {SAME}", None),
+        (f"--served-model-name {TWO}", None),  # a text
         (f"--served-model-name x {TWO[:-2]}'", None),  # no JSON
     ],
 )
