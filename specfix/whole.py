@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from specfix.errors import CannotCheck
-from specfix.interrupts import waiting
 
 START = 1_000  # bytes of a file, in which its mark stands
 
@@ -26,6 +25,8 @@ def working_directory() -> Path:
 def write_whole(path: Path, text: str, mark: str) -> None:
     """Put ``text`` into the file, new or one of the same kind, which holds the ``mark``; a link is followed. Raises
     CannotCheck for any other that is there and where writing fails, and then nothing of the text is left."""
+    from specfix.interrupts import waiting  # a check writes no file
+
     if not path.name:
         raise CannotCheck(f"{str(path)!r} is no name of a file to write")
     path = path.resolve() if path.is_symlink() else path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from .bases import BASES, POSITIONS, Case
@@ -25,8 +26,9 @@ ROOMS = [*itertools.product((8, 16, 32, 64, 128), (1024, 4096, 16384))]
 CLOSE = [(17.9, 4096), (18, 4096), (18.2, 4096), (71, 16384), (72, 16384), (73, 16384)]
 
 
+@cache
 def cases() -> dict[str, Case]:
-    """Every case that is run on a GPU, by name; the mutations are the committed ones."""
+    """Every case that is run on a GPU, by name; the mutations are the committed ones. Nobody changes one."""
     found = dict(of_gpu())
     for name, mutation in drawn().items():
         if not any(f"serve:{key}" in name for key in SHARED):

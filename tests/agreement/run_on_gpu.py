@@ -10,6 +10,7 @@ Each worker imports vLLM and forks a child a case, before anything touches the G
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import json
 import os
@@ -68,8 +69,11 @@ def work(jobs: Path, results: Path) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--worker":
+    if sys.argv[1:2] == ["--worker"]:
         work(*map(Path, sys.argv[2:]))
     else:
-        path, workers, part = (*sys.argv[1:], "4", "")[:3] if len(sys.argv) < 3 else (*sys.argv[1:], "")[:3]
-        main(Path(path), int(workers), part)
+        parser = argparse.ArgumentParser(description="Run cases on this machine's GPU.")
+        parser.add_argument("folder", type=Path)
+        parser.add_argument("workers", type=int, nargs="?", default=4)
+        parser.add_argument("part", nargs="?", default="")
+        main(**vars(parser.parse_args()))
