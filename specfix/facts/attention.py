@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from specfix.deployment import Draft, Hardware, Model, Serving, Target
+from specfix.deployment import Draft, Hardware, Location, Model, Serving, Target
 from specfix.engines import Engine
 from specfix.engines.conditions import choose, evaluate
 from specfix.errors import MissingFact, NotApplicable, known
@@ -35,6 +35,13 @@ def asked_by_flag(serving: Serving, engine: Engine) -> str | None:
     if serving.attention_backend is not None:
         return "attention_backend" if "attention-backend" in flags else None
     return "attention_config" if isinstance(nested, dict) and isinstance(nested.get("backend"), str) else None
+
+
+def place_of_asked(serving: Serving) -> Location:
+    """The option that asks for the backend, where one is asked for."""
+    if serving.attention_backend:
+        return serving.at("attention_backend")
+    return serving.at("attention_config" if serving.flag("attention_config") else VARIABLE)
 
 
 def is_mla(model: Model) -> bool:

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from specfix.checker import Finding, Repair, rule
-from specfix.deployment import Hardware, Location, Serving, Target
+from specfix.deployment import Hardware, Serving, Target
 from specfix.engines import Engine
 from specfix.errors import NotApplicable
-from specfix.facts.attention import VARIABLE, asked_backend, backend_values, is_mla, latent_off, refusals
+from specfix.facts.attention import (
+    VARIABLE,
+    asked_backend,
+    backend_values,
+    is_mla,
+    latent_off,
+    place_of_asked,
+    refusals,
+)
 
 
 @rule(
@@ -30,7 +38,7 @@ def backend_refuses_target(
         return
     yield Finding(
         f"{name} of {engine} {' and '.join(reason for _, reason in found)}: the server does not start.",
-        place(serving),
+        place_of_asked(serving),
         "load",
         related=(hardware.at("compute_capability"),),
         repair=Repair(
@@ -42,10 +50,3 @@ def backend_refuses_target(
         if not serving.flag("attention_config")
         else Repair("manual", "leave the backend to the engine", ("engine_args",)),
     )
-
-
-def place(serving: Serving) -> Location:
-    """The option that chose the backend."""
-    if serving.attention_backend:
-        return serving.at("attention_backend")
-    return serving.at("attention_config" if serving.flag("attention_config") else VARIABLE)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from specfix.checker import Finding, Repair, rule
-from specfix.deployment import Draft, Hardware, Location, Serving, Target
+from specfix.deployment import Draft, Hardware, Serving, Target
 from specfix.engines import Engine
 from specfix.errors import NotApplicable, known
-from specfix.facts.attention import VARIABLE, asked_backend, backend_values, is_mla, own_backend, refusals
+from specfix.facts.attention import asked_backend, backend_values, is_mla, own_backend, place_of_asked, refusals
 
 
 @rule(
@@ -41,7 +41,7 @@ def draft_inherits_backend(
     yield Finding(
         f"{name} is chosen for the target, and {engine} gives it to the draft as well. It {' and '.join(inherited)}: "
         "the draft's layers are refused (`is not valid for this configuration`), and the server does not start.",
-        place(serving),
+        place_of_asked(serving),
         "load",
         related=(draft.at("architectures"),),
         repair=Repair(
@@ -51,10 +51,3 @@ def draft_inherits_backend(
             ("engine_args",),
         ),
     )
-
-
-def place(serving: Serving) -> Location:
-    """The option that chose the backend."""
-    if serving.attention_backend:
-        return serving.at("attention_backend")
-    return serving.at("attention_config" if serving.flag("attention_config") else VARIABLE)
